@@ -1,0 +1,131 @@
+/*
+Copyright 2026.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"pvc-protection-operator/internal/metrics"
+	"pvc-protection-operator/internal/usage"
+)
+
+// livePageSize is the number of pods in a page of a live list. A page is reduced
+// to the holders in it before the next one is fetched, so it bounds memory.
+const livePageSize = 500
+
+// liveHolders makes the live list of the namespace and returns the holders of
+// the candidates by the name of the claim. Only on an answer without an error
+// may a candidate that it lacks be released.
+//
+// The list is uncached and leaves resourceVersion unset, so it is linearizable:
+// it has seen every pod that existed when it started. All pages show the state
+// of the first one. The candidates must have been read before the call.
+func (r *PersistentVolumeClaimReconciler) liveHolders(
+	ctx context.Context, namespace string, candidates map[string]*corev1.PersistentVolumeClaim,
+) (map[string][]holder, error) {
+	start := r.Clock.Now()
+	holders, err := r.listHolders(ctx, namespace, candidates)
+	metrics.LiveListDuration.Observe(r.Clock.Since(start).Seconds())
+	if err != nil {
+		metrics.LiveLists.WithLabelValues(metrics.Failure).Inc()
+		return nil, fmt.Errorf("live list of the pods of namespace %s, %d claims wait for it: %w",
+			namespace, len(candidates), err)
+	}
+	metrics.LiveLists.WithLabelValues(metrics.Success).Inc()
+	return holders, nil
+}
+
+func (r *PersistentVolumeClaimReconciler) listHolders(
+	ctx context.Context, namespace string, candidates map[string]*corev1.PersistentVolumeClaim,
+) (map[string][]holder, error) {
+	holders := map[string][]holder{}
+	options := &client.ListOptions{
+		Namespace: namespace,
+		Limit:     livePageSize,
+		// Pods that were never scheduled do not hold.
+		FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", ""),
+	}
+	for {
+		var page corev1.PodList
+		if err := r.listPage(ctx, &page, options); err != nil {
+			return nil, err
+		}
+		metrics.LiveListPods.Add(float64(len(page.Items)))
+		for i := range page.Items {
+			pod := &page.Items[i]
+			for name := range usage.ClaimNames(pod) {
+				if claim := candidates[name]; claim != nil && usage.Holds(pod, claim) {
+					holders[name] = appendHolder(holders[name], pod)
+				}
+			}
+		}
+		if page.Continue == "" {
+			return holders, nil
+		}
+		options.Continue = page.Continue
+	}
+}
+
+func (r *PersistentVolumeClaimReconciler) listPage(
+	ctx context.Context, page *corev1.PodList, options *client.ListOptions,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	return r.APIReader.List(ctx, page, options)
+}
+
+// cachedHolders returns the claim's holders among the pods in the cache. The
+// cache may lag: that a holder is missing proves nothing.
+func (r *PersistentVolumeClaimReconciler) cachedHolders(
+	ctx context.Context, claim *corev1.PersistentVolumeClaim,
+) ([]holder, error) {
+	var pods corev1.PodList
+	err := r.List(ctx, &pods, client.InNamespace(claim.Namespace),
+		client.MatchingFields{usage.PodClaimIndex: claim.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("looking up the pods that name claim %s/%s in the cache: %w",
+			claim.Namespace, claim.Name, err)
+	}
+	var holders []holder
+	for i := range pods.Items {
+		if usage.Holds(&pods.Items[i], claim) {
+			holders = appendHolder(holders, &pods.Items[i])
+		}
+	}
+	return holders, nil
+}
+
+// The pace of a namespace's live lists while more and more of its claims become
+// candidates: a list starts no sooner than paceFactor times the duration of the
+// last one after its end, within the bounds.
+const (
+	paceFactor = 10
+	minPace    = 500 * time.Millisecond
+	maxPace    = 3 * time.Second
+)
+
+// paceAfter returns how long to wait for the next live list of a namespace in a
+// burst, after one that took the given time.
+func paceAfter(took time.Duration) time.Duration {
+	return min(max(paceFactor*took, minPace), maxPace)
+}

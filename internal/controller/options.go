@@ -1,0 +1,95 @@
+/*
+Copyright 2026.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const (
+	// DefaultFinalizer is the finalizer of the in-tree controller, which this
+	// operator replaces by default.
+	DefaultFinalizer = "kubernetes.io/pvc-protection"
+
+	// writeTimeout bounds one patch. A patch in flight is finished when the
+	// manager stops, so it must be shorter than GracefulShutdownTimeout.
+	writeTimeout = 10 * time.Second
+
+	// listTimeout bounds one page of a live list.
+	listTimeout = 30 * time.Second
+
+	// GracefulShutdownTimeout is how long the manager must wait for the
+	// writes in flight when it stops. The Deployment's
+	// terminationGracePeriodSeconds is longer.
+	GracefulShutdownTimeout = 20 * time.Second
+)
+
+// Options configure a PersistentVolumeClaimReconciler. DefaultOptions returns
+// values to start from; the zero values of the numbers are not valid.
+type Options struct {
+	// Finalizer is what protects a claim. It must be a qualified name that
+	// the API server accepts as a finalizer.
+	Finalizer string
+
+	// BatchWindow is how long the first claim of a namespace waits for others
+	// before they are looked at together. 0 does not wait.
+	BatchWindow time.Duration
+
+	// MaxBatchSize is the largest number of claims that one live list may
+	// release. It bounds how old that list can be when the last of them is
+	// written.
+	MaxBatchSize int
+
+	// ConcurrentNamespaces is the number of batches in progress at once.
+	ConcurrentNamespaces int
+
+	// ConcurrentWrites is the number of patches in flight at once, over all
+	// namespaces.
+	ConcurrentWrites int
+
+	// RecheckInterval is how long a blocked claim waits for an event before it
+	// is looked at again by itself.
+	RecheckInterval time.Duration
+}
+
+// DefaultOptions returns the defaults of the operator's flags.
+func DefaultOptions() Options {
+	return Options{
+		Finalizer:            DefaultFinalizer,
+		BatchWindow:          10 * time.Millisecond,
+		MaxBatchSize:         2000,
+		ConcurrentNamespaces: 32,
+		ConcurrentWrites:     32,
+		RecheckInterval:      time.Minute,
+	}
+}
+
+// ValidateFinalizer returns an error unless the API server accepts name as a
+// finalizer of a claim: a qualified name with a domain as its prefix.
+func ValidateFinalizer(name string) error {
+	if errs := validation.IsQualifiedName(name); len(errs) > 0 {
+		return fmt.Errorf("not a qualified name: %s", strings.Join(errs, "; "))
+	}
+	if !strings.Contains(name, "/") {
+		return fmt.Errorf("it has no domain, use a qualified name such as example.com/%s", name)
+	}
+	return nil
+}

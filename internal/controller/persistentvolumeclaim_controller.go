@@ -1,0 +1,230 @@
+/*
+Copyright 2026.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"pvc-protection-operator/internal/batch"
+	"pvc-protection-operator/internal/metrics"
+	"pvc-protection-operator/internal/usage"
+)
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// PersistentVolumeClaimReconciler protects claims with a finalizer, and releases
+// those that are being deleted once no pod holds them. It works on the waiting
+// claims of one namespace at a time.
+//
+// A claim is released only if a live list of the namespace's pods shows no
+// holder, and only if that list started after this process read the claim with
+// its deletionTimestamp. A list that is older than the deletion may miss a pod
+// that was scheduled in between.
+type PersistentVolumeClaimReconciler struct {
+	// Client reads claims and pods from the manager's cache, and writes.
+	client.Client
+
+	// APIReader makes the live lists. It must not read from a cache.
+	APIReader client.Reader
+
+	// Recorder records events about claims.
+	Recorder events.EventRecorder
+
+	// Options are the operator's settings.
+	Options Options
+
+	// Clock tells the age of evidence and the pace of live lists. Defaults to
+	// the real clock.
+	Clock clock.PassiveClock
+
+	batches *batch.Source
+	pace    *pace
+	writes  *semaphore.Weighted
+	reports reports
+}
+
+// Reconcile looks at the waiting claims of one namespace. Every claim is settled
+// by itself: failures of single claims are retried with a back-off of their own,
+// so the error returned is for the log and the metrics.
+func (r *PersistentVolumeClaimReconciler) Reconcile(ctx context.Context, namespace batch.Namespace) (reconcile.Result, error) {
+	b := r.batches.Take(namespace)
+	defer b.Close()
+	if len(b.Requests()) == 0 {
+		return reconcile.Result{}, nil
+	}
+	metrics.BatchClaims.Observe(float64(len(b.Requests())))
+
+	// Every claim of the batch is read before the live list starts: evidence
+	// for one claim must not free another that was deleted later.
+	unprotected, candidates, err := r.read(ctx, b)
+	errs := []error{err}
+	errs = append(errs, r.protect(ctx, b, unprotected))
+
+	unknown, err := r.keepBlocked(ctx, b, candidates)
+	errs = append(errs, err)
+	errs = append(errs, r.release(ctx, b, string(namespace), unknown))
+
+	if ctx.Err() != nil {
+		// The manager stops. What is left undone is found again at the next start.
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, errors.Join(errs...)
+}
+
+// read reads the claims of the batch from the cache and returns those that need
+// protection and the candidates. It settles the others.
+func (r *PersistentVolumeClaimReconciler) read(
+	ctx context.Context, b *batch.Batch,
+) (unprotected, candidates []*corev1.PersistentVolumeClaim, err error) {
+	var failed failures
+	for _, request := range b.Requests() {
+		claim := &corev1.PersistentVolumeClaim{}
+		err := r.Get(ctx, request.NamespacedName, claim, client.UnsafeDisableDeepCopy)
+		switch {
+		case apierrors.IsNotFound(err):
+			r.reports.forget(request.NamespacedName)
+			b.Done(request)
+		case err != nil:
+			failed.add(fmt.Errorf("reading claim %s from the cache: %w", request, err))
+			b.Retry(request)
+		case usage.NeedsProtection(claim, r.Options.Finalizer):
+			unprotected = append(unprotected, claim)
+		case usage.IsCandidate(claim, r.Options.Finalizer):
+			candidates = append(candidates, claim)
+		default:
+			r.reports.forget(request.NamespacedName)
+			b.Done(request)
+		}
+	}
+	return unprotected, candidates, failed.err()
+}
+
+func (r *PersistentVolumeClaimReconciler) protect(
+	ctx context.Context, b *batch.Batch, claims []*corev1.PersistentVolumeClaim,
+) error {
+	return r.writeEach(ctx, b, claims, metrics.Protect, addFinalizers, func(claim *corev1.PersistentVolumeClaim) {
+		r.reportProtected(ctx, claim)
+	}, freshness{})
+}
+
+// keepBlocked settles the candidates that have a holder in the cache, which takes
+// no API call, and returns the others.
+func (r *PersistentVolumeClaimReconciler) keepBlocked(
+	ctx context.Context, b *batch.Batch, candidates []*corev1.PersistentVolumeClaim,
+) (unknown []*corev1.PersistentVolumeClaim, err error) {
+	var failed failures
+	for _, claim := range candidates {
+		holders, err := r.cachedHolders(ctx, claim)
+		switch {
+		case err != nil:
+			failed.add(err)
+			b.Retry(requestFor(claim))
+		case len(holders) > 0:
+			r.keep(ctx, b, claim, holders, metrics.Cache)
+		default:
+			unknown = append(unknown, claim)
+		}
+	}
+	return unknown, failed.err()
+}
+
+// release makes the live list and releases the candidates that it shows no
+// holder of.
+func (r *PersistentVolumeClaimReconciler) release(
+	ctx context.Context, b *batch.Batch, namespace string, candidates []*corev1.PersistentVolumeClaim,
+) error {
+	if len(candidates) == 0 {
+		return nil
+	}
+	if delay := r.pace.delay(namespace); delay > 0 {
+		postpone(b, candidates, delay)
+		return nil
+	}
+
+	byName := make(map[string]*corev1.PersistentVolumeClaim, len(candidates))
+	for _, claim := range candidates {
+		byName[claim.Name] = claim
+	}
+	start := r.Clock.Now()
+	holders, err := r.liveHolders(ctx, namespace, byName)
+	if err != nil {
+		// One failure of the namespace: its candidates wait for the next list
+		// together, and their own back-off is left alone.
+		r.pace.failed(namespace)
+		postpone(b, candidates, r.pace.delay(namespace))
+		return err
+	}
+	listed := r.Clock.Now()
+	defer func() { r.pace.succeeded(namespace, r.nextPace(b, listed.Sub(start), listed)) }()
+
+	free := candidates[:0:0]
+	for _, claim := range candidates {
+		if held := holders[claim.Name]; len(held) > 0 {
+			// The cache does not know this holder. If its watch has lost it for
+			// good, no event will ever say that the holder is gone.
+			r.keep(ctx, b, claim, held, metrics.LiveList)
+		} else {
+			free = append(free, claim)
+		}
+	}
+	return r.writeEach(ctx, b, free, metrics.Release, removeFinalizers, func(claim *corev1.PersistentVolumeClaim) {
+		r.reportReleased(ctx, claim)
+	}, freshness{clock: r.Clock, listed: listed})
+}
+
+// nextPace returns how long the namespace's next live list must wait, after one
+// that ended at listed. A claim that comes alone never waits, and neither does
+// what was left over by a full batch: both are worth a list.
+func (r *PersistentVolumeClaimReconciler) nextPace(b *batch.Batch, took time.Duration, listed time.Time) time.Duration {
+	if full := len(b.Requests()) >= r.Options.MaxBatchSize; full || !b.MoreWaiting() {
+		return 0
+	}
+	return paceAfter(took) - r.Clock.Since(listed)
+}
+
+// keep settles a blocked claim: it is looked at again when an event says so, or
+// by itself after a while.
+func (r *PersistentVolumeClaimReconciler) keep(
+	ctx context.Context, b *batch.Batch, claim *corev1.PersistentVolumeClaim, holders []holder, evidence string,
+) {
+	metrics.Blocked.WithLabelValues(evidence).Inc()
+	r.reportBlocked(ctx, claim, holders)
+	b.Again(requestFor(claim), r.Options.RecheckInterval)
+}
+
+func postpone(b *batch.Batch, claims []*corev1.PersistentVolumeClaim, delay time.Duration) {
+	for _, claim := range claims {
+		b.Postpone(requestFor(claim), delay)
+	}
+}
+
+func requestFor(claim *corev1.PersistentVolumeClaim) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)}
+}
