@@ -24,7 +24,7 @@ import (
 )
 
 // Batch is a set of requests of one namespace that are worked on together. Each
-// is settled once, by Done, Retry, Again or Postpone; Close retries the others, so that a
+// is settled once, by Done, Retry, Again, Postpone or Hold; Close retries the others, so that a
 // reconciler that fails or panics loses nothing:
 //
 //	b := source.Take(namespace)
@@ -35,6 +35,7 @@ type Batch struct {
 	source    *Source
 	namespace string
 	requests  []reconcile.Request
+	onHold    bool
 
 	mu        sync.Mutex
 	unsettled map[reconcile.Request]struct{}
@@ -77,6 +78,32 @@ func (b *Batch) Postpone(request reconcile.Request, delay time.Duration) {
 	if b.settle(request) {
 		b.source.requests.AddAfter(request, delay)
 	}
+}
+
+// Hold settles requests that wait for the namespace's hold to end, together. Their
+// back-off is left as it is.
+func (b *Batch) Hold(requests ...reconcile.Request) {
+	held := requests[:0:0]
+	for _, request := range requests {
+		if b.settle(request) {
+			held = append(held, request)
+		}
+	}
+	if len(held) > 0 {
+		b.source.hold(b.namespace, held)
+	}
+}
+
+// OnHold reports whether a hold of the namespace was in force when the batch was
+// taken, so that requests to which it applies are to be held.
+func (b *Batch) OnHold() bool { return b.onHold }
+
+// StartHold starts a hold of the namespace, or replaces it. Held requests come
+// back when it ends: after the shorter time, once no request of the namespace has
+// come for a moment, but at the latest after the longer time. Other requests are
+// not affected.
+func (b *Batch) StartHold(least, most time.Duration) {
+	b.source.setHold(b.namespace, least, most)
 }
 
 // Close ends the batch: requests that were not settled are retried.

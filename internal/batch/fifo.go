@@ -20,14 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// fifo is a set of requests that remembers the order in which they came.
+// fifo is a set of requests that remembers the order in which they came. The zero
+// value is ready to use.
 type fifo struct {
 	order []reconcile.Request
 	known map[reconcile.Request]struct{}
-}
-
-func newFIFO() *fifo {
-	return &fifo{known: map[reconcile.Request]struct{}{}}
 }
 
 func (f *fifo) len() int { return len(f.order) }
@@ -36,16 +33,16 @@ func (f *fifo) add(request reconcile.Request) {
 	if _, ok := f.known[request]; ok {
 		return
 	}
+	if f.known == nil {
+		f.known = map[reconcile.Request]struct{}{}
+	}
 	f.known[request] = struct{}{}
 	f.order = append(f.order, request)
 }
 
-// take removes and returns the oldest requests, at most limit; all of them if
-// limit is 0.
+// take removes and returns the oldest requests, at most limit.
 func (f *fifo) take(limit int) []reconcile.Request {
-	if limit <= 0 || limit > len(f.order) {
-		limit = len(f.order)
-	}
+	limit = min(limit, len(f.order))
 	// The capacity is cut so that nobody can append over what is left.
 	taken := f.order[:limit:limit]
 	f.order = f.order[limit:]

@@ -25,7 +25,7 @@ limitations under the License.
 //
 //	sources, handlers ─► requests' queue ─► waiting, by namespace ─► controller's queue
 //	                       ▲ back-off                                       │ Reconcile
-//	                       └─────── Batch.Retry, Again, Postpone, Close ◄───┘ Take
+//	                       └─── Batch.Retry, Again, Postpone, Hold, Close ◄┘ Take
 //
 // The controller's queue hands out a key once at a time, so a namespace has at
 // most one batch in progress; requests that arrive meanwhile wait for the next.
@@ -35,6 +35,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -54,8 +55,10 @@ type Options struct {
 	// name means no metrics.
 	Name string
 
-	// Window is how long a namespace's first waiting request waits for
-	// others. Defaults to 0, which means not at all.
+	// Window is how long no further request of a namespace must have come
+	// before its batch starts. A request that comes alone waits for one
+	// Window, and none waits for more than maxWindows of them. Defaults to 0,
+	// which means not at all.
 	Window time.Duration
 
 	// MaxSize is the largest number of requests in a batch. What is left
@@ -96,10 +99,10 @@ type Source struct {
 	namespaces workqueue.TypedRateLimitingInterface[Namespace]
 
 	mu sync.Mutex
-	// waiting has an entry for each namespace with requests that are due and
-	// in no batch. Whenever an entry appears, or is left after Take, its
-	// namespace is added to the controller's queue.
-	waiting map[string]*fifo
+	// groups has an entry for each namespace with requests that are due and in
+	// no batch, or with a hold. Whenever requests appear in one, or are left
+	// after Take, the namespace is added to the controller's queue.
+	groups map[string]*group
 }
 
 var _ source.TypedSyncingSource[Namespace] = &Source{}
@@ -109,7 +112,7 @@ func NewSource(options Options, sources ...source.Source) *Source {
 	if options.RateLimiter == nil {
 		options.RateLimiter = RateLimiter[reconcile.Request]()
 	}
-	return &Source{options: options, sources: sources, waiting: map[string]*fifo{}}
+	return &Source{options: options, sources: sources, groups: map[string]*group{}}
 }
 
 // Start implements source.TypedSource. It is called by the controller only, and
@@ -151,26 +154,31 @@ func (s *Source) String() string {
 }
 
 // Take starts a batch of the namespace's waiting requests, the oldest first, at
-// most Options.MaxSize. The batch is empty if none waits, which is not an error.
+// most Options.MaxSize. The batch is empty, which is not an error, if none waits
+// or others are still coming; the namespace is then added again in time.
 //
 // The caller must close the batch.
 func (s *Source) Take(namespace Namespace) *Batch {
-	b := &Batch{source: s, namespace: string(namespace)}
+	b := &Batch{source: s, namespace: string(namespace), unsettled: map[reconcile.Request]struct{}{}}
 
 	s.mu.Lock()
-	left := false
-	if waiting := s.waiting[b.namespace]; waiting != nil {
-		b.requests = waiting.take(s.options.MaxSize)
-		if left = waiting.len() > 0; !left {
-			delete(s.waiting, b.namespace)
-		}
+	g := s.groups[b.namespace]
+	if g == nil {
+		s.mu.Unlock()
+		return b
+	}
+	now := time.Now()
+	b.onHold = now.Before(g.holdEnds())
+	b.requests = g.take(now, s.options.Window, s.options.MaxSize)
+	next, more := g.nextBatch(s.options.Window)
+	if g.idle(now) {
+		delete(s.groups, b.namespace)
 	}
 	s.mu.Unlock()
 
-	if left {
-		s.namespaces.Add(namespace)
+	if more {
+		s.namespaces.AddAfter(namespace, next.Sub(now))
 	}
-	b.unsettled = make(map[reconcile.Request]struct{}, len(b.requests))
 	for _, request := range b.requests {
 		b.unsettled[request] = struct{}{}
 	}
@@ -192,22 +200,55 @@ func (s *Source) collect() {
 
 func (s *Source) add(request reconcile.Request) {
 	s.mu.Lock()
-	waiting, known := s.waiting[request.Namespace]
-	if !known {
-		waiting = newFIFO()
-		s.waiting[request.Namespace] = waiting
-	}
-	waiting.add(request)
+	g := s.group(request.Namespace)
+	first := g.waiting.len() == 0
+	g.add(request, time.Now())
 	s.mu.Unlock()
 
-	// A namespace that was waiting before is in the controller's queue already.
-	if !known {
+	// If others are waiting, the namespace is in the controller's queue already.
+	if first {
 		s.namespaces.AddAfter(Namespace(request.Namespace), s.options.Window)
 	}
+}
+
+// hold adds requests to those that the namespace holds.
+func (s *Source) hold(namespace string, requests []reconcile.Request) {
+	s.mu.Lock()
+	g := s.group(namespace)
+	for _, request := range requests {
+		g.held.add(request)
+	}
+	delay := time.Until(g.holdEnds())
+	s.mu.Unlock()
+
+	s.namespaces.AddAfter(Namespace(namespace), delay)
+}
+
+// setHold starts a hold of the namespace.
+func (s *Source) setHold(namespace string, least, most time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	// Holds that ended without requests are dropped here, so that groups is
+	// bounded by the namespaces with requests or a hold in force.
+	maps.DeleteFunc(s.groups, func(_ string, g *group) bool { return g.idle(now) })
+	g := s.group(namespace)
+	g.holdLeast, g.holdMost = now.Add(least), now.Add(max(least, most))
+}
+
+// group returns the group of the namespace. The caller must hold the lock.
+func (s *Source) group(namespace string) *group {
+	g := s.groups[namespace]
+	if g == nil {
+		g = &group{}
+		s.groups[namespace] = g
+	}
+	return g
 }
 
 func (s *Source) waitingIn(namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting[namespace] != nil
+	g := s.groups[namespace]
+	return g != nil && g.waiting.len() > 0
 }

@@ -117,15 +117,8 @@ func (r *PersistentVolumeClaimReconciler) cachedHolders(
 
 // The pace of a namespace's live lists while more and more of its claims become
 // candidates: a list starts no sooner than paceFactor times the duration of the
-// last one after its end, within the bounds.
+// last one after its end, and no later than maxPace after it.
 const (
 	paceFactor = 10
-	minPace    = 500 * time.Millisecond
 	maxPace    = 3 * time.Second
 )
-
-// paceAfter returns how long to wait for the next live list of a namespace in a
-// burst, after one that took the given time.
-func paceAfter(took time.Duration) time.Duration {
-	return min(max(paceFactor*took, minPace), maxPace)
-}

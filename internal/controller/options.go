@@ -49,8 +49,8 @@ type Options struct {
 	// the API server accepts as a finalizer.
 	Finalizer string
 
-	// BatchWindow is how long the first claim of a namespace waits for others
-	// before they are looked at together. 0 does not wait.
+	// BatchWindow is how long a claim waits for others of its namespace, to be
+	// looked at together; see batch.Options. 0 does not wait.
 	BatchWindow time.Duration
 
 	// MaxBatchSize is the largest number of claims that one live list may

@@ -26,6 +26,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -65,9 +66,10 @@ type PersistentVolumeClaimReconciler struct {
 	Clock clock.PassiveClock
 
 	batches *batch.Source
-	pace    *pace
-	writes  *semaphore.Weighted
-	reports reports
+	// failedLists is the back-off of namespaces whose live list failed.
+	failedLists workqueue.TypedRateLimiter[string]
+	writes      *semaphore.Weighted
+	reports     reports
 }
 
 // Reconcile looks at the waiting claims of one namespace. Every claim is settled
@@ -163,8 +165,8 @@ func (r *PersistentVolumeClaimReconciler) release(
 	if len(candidates) == 0 {
 		return nil
 	}
-	if delay := r.pace.delay(namespace); delay > 0 {
-		postpone(b, candidates, delay)
+	if b.OnHold() {
+		hold(b, candidates)
 		return nil
 	}
 
@@ -176,13 +178,16 @@ func (r *PersistentVolumeClaimReconciler) release(
 	holders, err := r.liveHolders(ctx, namespace, byName)
 	if err != nil {
 		// One failure of the namespace: its candidates wait for the next list
-		// together, and their own back-off is left alone.
-		r.pace.failed(namespace)
-		postpone(b, candidates, r.pace.delay(namespace))
+		// together, those that are still to come too, and their own back-off is
+		// left alone.
+		delay := r.failedLists.When(namespace)
+		b.StartHold(delay, delay)
+		hold(b, candidates)
 		return err
 	}
+	r.failedLists.Forget(namespace)
 	listed := r.Clock.Now()
-	defer func() { r.pace.succeeded(namespace, r.nextPace(b, listed.Sub(start), listed)) }()
+	defer r.pace(b, listed, listed.Sub(start))
 
 	free := candidates[:0:0]
 	for _, claim := range candidates {
@@ -199,14 +204,17 @@ func (r *PersistentVolumeClaimReconciler) release(
 	}, freshness{clock: r.Clock, listed: listed})
 }
 
-// nextPace returns how long the namespace's next live list must wait, after one
-// that ended at listed. A claim that comes alone never waits, and neither does
-// what was left over by a full batch: both are worth a list.
-func (r *PersistentVolumeClaimReconciler) nextPace(b *batch.Batch, took time.Duration, listed time.Time) time.Duration {
+// pace makes the namespace's next live list wait if claims kept coming while the
+// batch was worked on, until enough of them have come to be worth another list.
+// A claim that comes alone never waits, and neither does what a full batch left
+// over: both are worth a list. Only candidates wait; claims that need protection
+// never do.
+func (r *PersistentVolumeClaimReconciler) pace(b *batch.Batch, listed time.Time, took time.Duration) {
 	if full := len(b.Requests()) >= r.Options.MaxBatchSize; full || !b.MoreWaiting() {
-		return 0
+		return
 	}
-	return paceAfter(took) - r.Clock.Since(listed)
+	since := r.Clock.Since(listed)
+	b.StartHold(min(paceFactor*took, maxPace)-since, maxPace-since)
 }
 
 // keep settles a blocked claim: it is looked at again when an event says so, or
@@ -219,10 +227,12 @@ func (r *PersistentVolumeClaimReconciler) keep(
 	b.Again(requestFor(claim), r.Options.RecheckInterval)
 }
 
-func postpone(b *batch.Batch, claims []*corev1.PersistentVolumeClaim, delay time.Duration) {
+func hold(b *batch.Batch, claims []*corev1.PersistentVolumeClaim) {
+	requests := make([]reconcile.Request, 0, len(claims))
 	for _, claim := range claims {
-		b.Postpone(requestFor(claim), delay)
+		requests = append(requests, requestFor(claim))
 	}
+	b.Hold(requests...)
 }
 
 func requestFor(claim *corev1.PersistentVolumeClaim) reconcile.Request {

@@ -72,7 +72,7 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(ctx context.Context, 
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	r.pace = newPace(r.Clock, batch.RateLimiter[string]())
+	r.failedLists = batch.RateLimiter[string]()
 	r.writes = semaphore.NewWeighted(int64(r.Options.ConcurrentWrites))
 	r.batches = batch.NewSource(
 		batch.Options{

@@ -116,7 +116,7 @@ func (o *Options) bindController(fs *flag.FlagSet) {
 		return err
 	})
 	duration(fs, &c.BatchWindow, "batch-window", 0,
-		"How long the first claim of a namespace waits for others, to be looked at together.")
+		"How long a claim waits for others of its namespace, to be looked at together; while they keep coming, up to 20 times as long.")
 	number(fs, &c.MaxBatchSize, "max-batch-size", "The largest number of claims that are released on one list of pods.")
 	number(fs, &c.ConcurrentNamespaces, "concurrent-namespaces", "The number of namespaces that are worked on at once.")
 	number(fs, &c.ConcurrentWrites, "concurrent-writes", "The number of claims that are written at once, over all namespaces.")

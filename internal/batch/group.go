@@ -1,0 +1,109 @@
+/*
+Copyright 2026.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package batch
+
+import (
+	"math"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	// maxWindows is how many windows a request waits at most while others keep
+	// coming.
+	maxWindows = 20
+
+	// holdQuiet is how long no request of a namespace must have come for its
+	// hold to end before its time.
+	holdQuiet = 150 * time.Millisecond
+)
+
+// group is what a Source knows of a namespace. Its Source's lock guards it.
+type group struct {
+	// waiting are the requests that are due, held those that are due when the
+	// hold ends.
+	waiting, held fifo
+
+	// first is when the oldest of the waiting requests came, last when the
+	// newest of the namespace's requests did.
+	first, last time.Time
+
+	// holdLeast and holdMost are when the hold may end, and when it must.
+	holdLeast, holdMost time.Time
+}
+
+func (g *group) add(request reconcile.Request, now time.Time) {
+	if g.last = now; g.waiting.len() == 0 {
+		g.first = now
+	}
+	g.waiting.add(request)
+}
+
+// take removes and returns what makes the next batch. When the hold ends, that is
+// everything, since the held requests have waited for company.
+func (g *group) take(now time.Time, window time.Duration, limit int) []reconcile.Request {
+	if limit <= 0 {
+		limit = math.MaxInt
+	}
+	if g.held.len() > 0 && !now.Before(g.holdEnds()) {
+		taken := g.held.take(limit)
+		return append(taken, g.waiting.take(limit-len(taken))...)
+	}
+	if now.Before(g.windowEnds(window)) {
+		return nil
+	}
+	return g.waiting.take(limit)
+}
+
+// nextBatch returns when the namespace's requests want to be taken, and whether
+// there are any.
+func (g *group) nextBatch(window time.Duration) (next time.Time, any bool) {
+	switch waiting, held := g.waiting.len() > 0, g.held.len() > 0; {
+	case waiting && held && g.holdEnds().Before(g.windowEnds(window)), held && !waiting:
+		return g.holdEnds(), true
+	default:
+		return g.windowEnds(window), waiting
+	}
+}
+
+// windowEnds returns when no further request will have come for a window, or the
+// oldest one will have waited for maxWindows of them.
+func (g *group) windowEnds(window time.Duration) time.Time {
+	return earliest(g.last.Add(window), g.first.Add(maxWindows*window))
+}
+
+// holdEnds returns when the hold ends if no further request comes. It is in the
+// past if there is none.
+func (g *group) holdEnds() time.Time {
+	if quiet := g.last.Add(holdQuiet); quiet.After(g.holdLeast) {
+		return earliest(quiet, g.holdMost)
+	}
+	return g.holdLeast
+}
+
+// idle reports whether nothing is worth remembering.
+func (g *group) idle(now time.Time) bool {
+	return g.waiting.len() == 0 && g.held.len() == 0 && !now.Before(g.holdLeast)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
