@@ -36,8 +36,8 @@ import (
 	"pvc-protection-operator/internal/usage"
 )
 
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // PersistentVolumeClaimReconciler protects claims with a finalizer, and releases
@@ -163,6 +163,11 @@ func (r *PersistentVolumeClaimReconciler) release(
 	ctx context.Context, b *batch.Batch, namespace string, candidates []*corev1.PersistentVolumeClaim,
 ) error {
 	if len(candidates) == 0 {
+		if !b.OnHold() {
+			// Nobody waits for the namespace's lists any more, perhaps because it
+			// is gone: its failures need not be remembered.
+			r.failedLists.Forget(namespace)
+		}
 		return nil
 	}
 	if b.OnHold() {

@@ -1,0 +1,274 @@
+# Image URL to use all building/pushing image targets
+IMG ?= pvc-protection-operator:latest
+
+# What "bin/manager --version" prints; a tree without git, such as a source archive, builds too.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+VERSION_PACKAGE = pvc-protection-operator/internal/version
+GO_LDFLAGS ?= -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).commit=$(COMMIT)
+
+# CONTAINER_TOOL defines the container tool to be used for building images (docker, podman).
+CONTAINER_TOOL ?= docker
+
+# Setting SHELL to bash allows bash commands to be executed by recipes.
+# Options are set to exit when a recipe line exits non-zero or a piped command fails.
+SHELL = /usr/bin/env bash -o pipefail
+.SHELLFLAGS = -ec
+
+.PHONY: all
+all: build
+
+##@ General
+
+# The help target prints out all targets with their descriptions organized
+# beneath their categories. The categories are represented by '##@' and the
+# target descriptions by '##'.
+
+.PHONY: help
+help: ## Display this help.
+	@awk 'BEGIN {FS = ":.*##"; printf "\nUsage:\n  make \033[36m<target>\033[0m\n"} /^[a-zA-Z_0-9-]+:.*?##/ { printf "  \033[36m%-18s\033[0m %s\n", $$1, $$2 } /^##@/ { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) } ' $(MAKEFILE_LIST)
+
+##@ Development
+
+# There are no CRDs and no webhooks: "crd" and "webhook" write nothing until kubebuilder has scaffolded one. The two
+# lines stay as kubebuilder wrote them, because its CLI edits them by their text.
+.PHONY: manifests
+manifests: controller-gen ## Generate WebhookConfiguration, ClusterRole and CustomResourceDefinition objects.
+	"$(CONTROLLER_GEN)" rbac:roleName=manager-role crd webhook paths="./..." output:crd:artifacts:config=config/crd/bases
+
+# There are no API types, so that this writes nothing until "kubebuilder create api" has scaffolded one.
+.PHONY: generate
+generate: controller-gen ## Generate code containing DeepCopy, DeepCopyInto, and DeepCopyObject method implementations.
+	"$(CONTROLLER_GEN)" object:headerFile="hack/boilerplate.go.txt" paths="./..."
+
+.PHONY: fmt
+fmt: ## Run go fmt against code.
+	go fmt ./...
+
+.PHONY: vet
+vet: ## Run go vet against code.
+	go vet ./...
+
+.PHONY: lint
+lint: golangci-lint ## Run golangci-lint linter
+	"$(GOLANGCI_LINT)" run
+
+.PHONY: lint-fix
+lint-fix: golangci-lint ## Run golangci-lint linter and perform fixes
+	"$(GOLANGCI_LINT)" run --fix
+
+.PHONY: lint-config
+lint-config: golangci-lint ## Verify golangci-lint linter configuration
+	"$(GOLANGCI_LINT)" config verify
+
+##@ Test
+
+# The race detector needs cgo, and its own error does not say so.
+define require-c-compiler
+@cc="$$(go env CC)"; command -v "$${cc%% *}" >/dev/null || { \
+	echo "make $@: go test -race needs a C compiler, and '$$cc' is not installed (Debian, Ubuntu: gcc libc6-dev)" >&2; \
+	exit 1; \
+}
+endef
+
+# A package as seen in a test's coverage: what ships, not the tests' own helpers.
+GO_TEST = CGO_ENABLED=1 go test -race $(TESTFLAGS)
+COVERED = ./internal/...,.
+
+# Unlike kubebuilder's, this target changes no file: that generated files are current is checked by verify-generated.
+.PHONY: test
+test: vet cluster-binaries ## Run all tests with the race detector, against a real control plane; TESTFLAGS are passed on.
+	$(require-c-compiler)
+	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" $(GO_TEST) -coverpkg=$(COVERED) -coverprofile=cover.out ./...
+	@echo "coverage of $(COVERED):"
+	@go tool cover -func=cover.out | tail -n 1
+
+.PHONY: test-unit
+test-unit: ## Run only the tests that need no control plane.
+	$(require-c-compiler)
+	$(GO_TEST) . ./internal/...
+
+.PHONY: demo
+demo: cluster-binaries ## Show the operator at work on a cluster of its own; KEEP=1 leaves that cluster up.
+	$(GO_BUILD)
+	go run ./test/demo
+
+##@ Verification
+
+# Looks for what the generators change, not for what git calls changed: it also works in a tree with work in progress.
+.PHONY: verify-generated
+verify-generated: ## Check that generated files are current.
+	@state() { git status --porcelain; git diff; }; \
+	before="$$(state)"; \
+	$(MAKE) --no-print-directory manifests generate; \
+	diff <(printf '%s\n' "$$before") <(state) || { \
+		echo "make $@: the files above were out of date; commit what 'make manifests generate' has just written" >&2; \
+		exit 1; \
+	}
+
+# Every go.mod of the repository: the operator's and those of the tools.
+.PHONY: verify-tidy
+verify-tidy: ## Check that go.mod and go.sum of every module are tidy.
+	@git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' | while read -r mod; do \
+		dir="$$(dirname "$$mod")"; \
+		echo "go mod tidy -diff in $$dir"; \
+		(cd "$$dir" && GOWORK=off go mod tidy -diff) || { echo "make $@: $$mod or its go.sum is not tidy" >&2; exit 1; }; \
+	done
+
+# Components cannot be built on their own: they are for the kustomizations that name them.
+.PHONY: verify-kustomize
+verify-kustomize: kustomize ## Check that every kustomization in config/ builds.
+	@find config -name kustomization.yaml | sort | while read -r file; do \
+		if grep -q '^kind: Component$$' "$$file"; then continue; fi; \
+		echo "kustomize build $$(dirname "$$file")"; \
+		"$(KUSTOMIZE)" build "$$(dirname "$$file")" >/dev/null || { echo "make $@: $$file does not build" >&2; exit 1; }; \
+	done
+
+##@ Build
+
+GO_BUILD = go build -trimpath -ldflags "$(GO_LDFLAGS)" -o bin/manager .
+
+.PHONY: build
+build: manifests generate fmt vet ## Build manager binary.
+	$(GO_BUILD)
+
+.PHONY: run
+run: manifests generate fmt vet ## Run a controller from your host; its flags go into ARGS.
+	go run -ldflags "$(GO_LDFLAGS)" . $(ARGS)
+
+# Other base images, e.g. from a mirror: make docker-build BASE_IMAGE=<go image> RUNTIME_IMAGE=<static image>
+DOCKER_BUILD_ARGS = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) \
+	$(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) \
+	$(if $(RUNTIME_IMAGE),--build-arg RUNTIME_IMAGE=$(RUNTIME_IMAGE))
+
+# If you wish to build the manager image targeting other platforms you can use the --platform flag.
+# (i.e. docker build --platform linux/arm64). However, you must enable docker buildKit for it.
+# More info: https://docs.docker.com/develop/develop-images/build_enhancements/
+.PHONY: docker-build
+docker-build: ## Build docker image with the manager.
+	$(CONTAINER_TOOL) build $(DOCKER_BUILD_ARGS) -t $(IMG) .
+
+.PHONY: docker-push
+docker-push: ## Push docker image with the manager.
+	$(CONTAINER_TOOL) push $(IMG)
+
+# PLATFORMS defines the platforms the manager image is built for. To use this target you need docker buildx and
+# BuildKit, and to be able to push to the registry IMG names.
+# The builder stage must run on the build host's platform, and only BuildKit knows which that is: the line that says so
+# goes into a copy of the Dockerfile.
+PLATFORMS ?= linux/arm64,linux/amd64,linux/s390x,linux/ppc64le
+.PHONY: docker-buildx
+docker-buildx: ## Build and push docker image for the manager for cross-platform support
+	trap '$(CONTAINER_TOOL) buildx rm pvc-protection-operator-builder; rm -f Dockerfile.cross' EXIT; \
+	awk '!done && sub(/^FROM/, "FROM --platform=$${BUILDPLATFORM}") { done = 1 } 1' Dockerfile > Dockerfile.cross; \
+	$(CONTAINER_TOOL) buildx create --name pvc-protection-operator-builder; \
+	$(CONTAINER_TOOL) buildx build --builder pvc-protection-operator-builder --push --platform=$(PLATFORMS) \
+		$(DOCKER_BUILD_ARGS) --tag $(IMG) -f Dockerfile.cross .
+
+# Renders config/default with the image IMG into $$tmp/install.yaml. The image is set in a copy, so that no target
+# leaves a change behind in the working tree.
+define render-install
+tmp="$$(mktemp -d)"; trap 'rm -rf "$$tmp"' EXIT; \
+cp -R config "$$tmp/config"; \
+(cd "$$tmp/config/manager" && "$(KUSTOMIZE)" edit set image controller="$(IMG)"); \
+"$(KUSTOMIZE)" build "$$tmp/config/default" > "$$tmp/install.yaml"
+endef
+
+.PHONY: build-installer
+build-installer: manifests generate kustomize ## Generate dist/install.yaml: everything "make deploy" applies, in one file.
+	@$(render-install); \
+	mkdir -p dist; \
+	cp "$$tmp/install.yaml" dist/install.yaml; \
+	echo "dist/install.yaml installs the image $(IMG)"
+
+##@ Deployment
+
+ifndef ignore-not-found
+  ignore-not-found = false
+endif
+
+# Not an alias of deploy: who types "make install run", as with other kubebuilder projects, wants the controller on the
+# host and not a second one in the cluster.
+.PHONY: install
+install: manifests kustomize ## Install CRDs into the K8s cluster specified in ~/.kube/config: there are none.
+	@if [ -d config/crd ]; then "$(KUSTOMIZE)" build config/crd | "$(KUBECTL)" apply -f -; \
+	else echo "No CRDs to install: the operator has none. 'make deploy' installs the operator."; fi
+
+.PHONY: uninstall
+uninstall: manifests kustomize ## Uninstall CRDs from the K8s cluster specified in ~/.kube/config: there are none.
+	@if [ -d config/crd ]; then "$(KUSTOMIZE)" build config/crd | "$(KUBECTL)" delete --ignore-not-found=$(ignore-not-found) -f -; \
+	else echo "No CRDs to uninstall: the operator has none. 'make undeploy' removes the operator."; fi
+
+.PHONY: deploy
+deploy: manifests kustomize ## Deploy the operator with the image IMG to the K8s cluster specified in ~/.kube/config.
+	@$(render-install); \
+	"$(KUBECTL)" apply -f "$$tmp/install.yaml"
+
+.PHONY: undeploy
+undeploy: kustomize ## Undeploy the operator. Call with ignore-not-found=true to ignore resources that are not there.
+	"$(KUSTOMIZE)" build config/default | "$(KUBECTL)" delete --ignore-not-found=$(ignore-not-found) -f -
+
+##@ Dependencies
+
+## Location to install dependencies to
+LOCALBIN ?= $(shell pwd)/bin
+$(LOCALBIN):
+	mkdir -p "$(LOCALBIN)"
+
+## Tool Binaries
+KUBECTL ?= kubectl
+KUSTOMIZE ?= $(LOCALBIN)/kustomize
+CONTROLLER_GEN ?= $(LOCALBIN)/controller-gen
+GOLANGCI_LINT ?= $(LOCALBIN)/golangci-lint
+
+## Tool Versions
+KUSTOMIZE_VERSION ?= v5.8.2
+CONTROLLER_TOOLS_VERSION ?= v0.23.0
+
+# Kubernetes of the test cluster, as its tools' go.mod says. test/cluster/build-binaries.sh builds into this folder.
+CLUSTER_K8S_VERSION := $(shell awk '{ for (i = 1; i < NF; i++) if ($$i == "k8s.io/kubernetes") { print $$(i + 1); exit } }' test/cluster/tools/go.mod)
+CLUSTER_BINARIES = $(shell pwd)/bin/k8s/$(CLUSTER_K8S_VERSION)
+
+# Tools are built by phony targets, which look for themselves whether the right version is there: a file target would
+# not notice a new version number in this Makefile.
+.PHONY: kustomize
+kustomize: | $(LOCALBIN) ## Build kustomize into ./bin if necessary.
+	$(call go-install-tool,$(KUSTOMIZE),sigs.k8s.io/kustomize/kustomize/v5,$(KUSTOMIZE_VERSION))
+
+.PHONY: controller-gen
+controller-gen: | $(LOCALBIN) ## Build controller-gen into ./bin if necessary.
+	$(call go-install-tool,$(CONTROLLER_GEN),sigs.k8s.io/controller-tools/cmd/controller-gen,$(CONTROLLER_TOOLS_VERSION))
+
+# golangci-lint with the logcheck plugin compiled in. Its version, and the plugin's, are in the go.mod of this folder.
+GOLANGCI_LINT_SOURCE = hack/tools/golangci-lint
+.PHONY: golangci-lint
+golangci-lint: $(GOLANGCI_LINT) ## Build golangci-lint, with its plugin, into ./bin if necessary.
+$(GOLANGCI_LINT): $(addprefix $(GOLANGCI_LINT_SOURCE)/,go.mod go.sum main.go) | $(LOCALBIN)
+	@echo "Building golangci-lint (some minutes when nothing is cached)"
+	cd $(GOLANGCI_LINT_SOURCE) && GOWORK=off go build -o "$(GOLANGCI_LINT)" .
+
+# envtest's binaries, built from Go modules like everything else: nothing is fetched from an archive.
+.PHONY: setup-envtest
+setup-envtest: ## Build what envtest needs (etcd, kube-apiserver, kubectl) into ./bin/k8s.
+	test/cluster/build-binaries.sh etcd kube-apiserver kubectl
+
+COMPONENTS ?=
+.PHONY: cluster-binaries
+cluster-binaries: ## Build the test cluster's binaries into ./bin/k8s: all, or those in COMPONENTS.
+	test/cluster/build-binaries.sh $(COMPONENTS)
+
+# go-install-tool will 'go install' any package with custom target and name of binary, if it doesn't exist
+# $1 - target path with name of binary
+# $2 - package url which can be installed
+# $3 - specific version of package
+define go-install-tool
+@[ -f "$(1)-$(3)" ] && [ "$$(readlink -- "$(1)" 2>/dev/null)" = "$(1)-$(3)" ] || { \
+set -e; \
+package=$(2)@$(3) ;\
+echo "Building $${package}" ;\
+rm -f "$(1)" ;\
+GOBIN="$(LOCALBIN)" go install $${package} ;\
+mv "$(LOCALBIN)/$$(basename "$(1)")" "$(1)-$(3)" ;\
+} ;\
+ln -sf "$$(realpath "$(1)-$(3)")" "$(1)"
+endef

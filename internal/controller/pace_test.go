@@ -1,0 +1,239 @@
+/*
+Copyright 2026.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestLiveListIsWholeAndLinearizable is S2.
+func TestLiveListIsWholeAndLinearizable(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pages = make([][]corev1.Pod, 3)
+		w.add("c1")
+		if len(w.lists) != 3 {
+			t.Fatalf("%d pages were listed, want 3", len(w.lists))
+		}
+		for i, options := range w.lists {
+			token := ""
+			if i > 0 {
+				token = fmt.Sprint(i)
+			}
+			if options.Continue != token {
+				t.Errorf("page %d was listed with the token %q, want %q", i, options.Continue, token)
+			}
+			if options.Raw != nil {
+				t.Errorf("page %d was listed with %+v, want resourceVersion and its match unset", i, options.Raw)
+			}
+			if options.Namespace != "ns" || options.Limit == 0 {
+				t.Errorf("page %d was listed with %+v, want the namespace and a limit", i, options)
+			}
+			if options.LabelSelector != nil {
+				t.Errorf("page %d was listed with the labels %s", i, options.LabelSelector)
+			}
+			if got := options.FieldSelector.String(); got != "spec.nodeName!=" {
+				t.Errorf("page %d was listed with the fields %q, want every scheduled pod", i, got)
+			}
+		}
+		w.expect("gone", "c1")
+	}, candidate("c1"))
+}
+
+func TestHolderOnALaterPage(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pages = [][]corev1.Pod{
+			{podOf("a", "c1"), podOf("b", "other")}, {}, {podOf("c", "c3", "other"), podOf("d", "c3")},
+		}
+		w.add("c1", "c2", "c3", "c4")
+		w.expect(testFinalizer, "c1", "c3")
+		w.expect("gone", "c2", "c4")
+	}, candidates("c1", "c2", "c3", "c4")...)
+}
+
+// TestListFails is S2: a list that fails, on whatever page, releases nothing. It is
+// one failure of the namespace, after which the candidates wait together; their own
+// back-off is left alone.
+func TestListFails(t *testing.T) {
+	expired := apierrors.NewResourceExpired("the continue token has expired")
+	for name, test := range map[string]struct {
+		page int
+		err  error
+	}{
+		"at once": {0, errTest}, "in the middle": {1, expired}, "at the end": {2, errTest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.pages = [][]corev1.Pod{{podOf("a", "c1")}, {}, {podOf("c", "c3")}}
+				failing := true
+				w.onList = func(_ context.Context, page int) error {
+					if failing && page == test.page {
+						return test.err
+					}
+					return nil
+				}
+				w.add("c1", "c2", "c3")
+				if got := w.seen("release"); got != nil {
+					t.Fatalf("a failed list released %q", got)
+				}
+				// At 0, 50, 150, 350 and 750 ms, in a second.
+				errs := w.failed()
+				if len(errs) != 5 {
+					t.Errorf("Reconcile() failed %d times in a second, want 5: %v", len(errs), errs)
+				}
+				for _, err := range errs {
+					text := err.Error()
+					if !errors.Is(err, test.err) || !strings.Contains(text, "namespace ns, 3 claims") || strings.Contains(text, "\n") {
+						t.Errorf("Reconcile() failed with %q, want one error of the namespace", text)
+					}
+				}
+				if len(w.backOffs) > 0 {
+					t.Errorf("claims backed off on their own: %v", w.backOffs)
+				}
+
+				failing = false
+				w.wait(time.Minute) // longer than the longest back-off
+				w.expect(testFinalizer, "c1", "c3")
+				w.expect("gone", "c2")
+				if got := w.failed(); len(got) > 0 {
+					t.Errorf("Reconcile() still fails: %v", got)
+				}
+			}, candidates("c1", "c2", "c3")...)
+		})
+	}
+}
+
+// TestBackOffOfLists proves that it stays below a minute, is the namespace's also
+// for claims that come later, leaves protection alone, and starts anew after a list
+// that worked.
+func TestBackOffOfLists(t *testing.T) {
+	objects := append(candidates("c1", "c2", "c3"), claimWith("new"))
+	inWorld(t, func(w *world) {
+		w.onList = func(context.Context, int) error { return errTest }
+		w.add("c1")
+		w.wait(10 * time.Minute)
+		if got := len(w.failed()); got < 20 || got > 40 {
+			t.Errorf("%d lists failed in 10 minutes, want one every 30 seconds in the end", got)
+		}
+
+		w.onList = nil
+		w.seen("")
+		w.add("c2", "new")
+		want := []string{"read c2", "read new", "protect new", "look up c2"}
+		if got := w.seen(""); !slices.Equal(got, want) {
+			t.Errorf("during the back-off, the calls were %q, want %q", got, want)
+		}
+		w.wait(30 * time.Second)
+		want = []string{"list 0", "release c1", "release c2"}
+		if got := w.seen("list", "release"); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+			t.Errorf("after the back-off, the calls were %q, want %q", got, want)
+		}
+
+		w.onList = func(context.Context, int) error {
+			w.onList = nil
+			return errTest
+		}
+		w.add("c3")
+		w.expect("gone", "c3") // within a second: the first back-off is short
+	}, objects...)
+}
+
+// TestBurst proves that claims that keep coming do not cost a list each.
+func TestBurst(t *testing.T) {
+	const claims, every = 400, 15 * time.Millisecond // 6 s
+	tests := map[string]struct{ list, patch time.Duration }{
+		"slow lists": {100 * time.Millisecond, time.Millisecond},
+		"fast lists": {time.Millisecond, 30 * time.Millisecond},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			for i := range claims {
+				objects = append(objects, candidate(fmt.Sprint("c", i)))
+			}
+			inWorld(t, func(w *world) {
+				w.onList = func(context.Context, int) error {
+					<-time.After(test.list)
+					return nil
+				}
+				w.onPatch = func(context.Context, string) error {
+					<-time.After(test.patch)
+					return nil
+				}
+				for _, object := range objects {
+					w.feed.Add(requestOf(object.GetName()))
+					w.wait(every)
+				}
+				w.wait(10 * time.Second)
+				// The first one, one after each pause of 3 s, one for the rest, and
+				// some because a batch holds 100 claims.
+				if got := len(w.seen("list")); got > 10 {
+					t.Errorf("%d claims in 6 seconds cost %d lists, want at most 10", claims, got)
+				}
+				for _, object := range objects {
+					w.expect("gone", object.GetName())
+				}
+			}, objects...)
+		})
+	}
+}
+
+// TestAloneNeverWaits proves that the pace is for bursts only.
+func TestAloneNeverWaits(t *testing.T) {
+	names := []string{"c1", "c2", "c3", "c4"}
+	inWorld(t, func(w *world) {
+		w.onList = func(context.Context, int) error {
+			<-time.After(400 * time.Millisecond)
+			return nil
+		}
+		for _, name := range names {
+			w.feed.Add(requestOf(name))
+			w.wait(w.Options.BatchWindow + 400*time.Millisecond)
+			w.expect("gone", name)
+		}
+	}, candidates(names...)...)
+}
+
+// TestFullBatchesDoNotWait proves that what a full batch left over is listed for at
+// once: it is worth a list.
+func TestFullBatchesDoNotWait(t *testing.T) {
+	var objects []client.Object
+	for i := range 350 {
+		objects = append(objects, candidate(fmt.Sprint("c", i)))
+	}
+	inWorld(t, func(w *world) {
+		for _, object := range objects {
+			w.feed.Add(requestOf(object.GetName()))
+		}
+		w.wait(w.Options.BatchWindow)
+		if got := len(w.seen("list")); got != 4 {
+			t.Errorf("350 claims cost %d lists, want 4, since a batch holds 100", got)
+		}
+		for _, object := range objects {
+			w.expect("gone", object.GetName())
+		}
+	}, objects...)
+}
