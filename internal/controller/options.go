@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+// Package controller holds the reconciler of claims: it protects them with a
+// finalizer, and releases those in deletion once no pod uses them.
 package controller
 
 import (

@@ -27,6 +27,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -88,9 +89,8 @@ func TestListFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.pages = [][]corev1.Pod{{podOf("a", "c1")}, {}, {podOf("c", "c3")}}
-				failing := true
 				w.onList = func(_ context.Context, page int) error {
-					if failing && page == test.page {
+					if page == test.page {
 						return test.err
 					}
 					return nil
@@ -114,7 +114,7 @@ func TestListFails(t *testing.T) {
 					t.Errorf("claims backed off on their own: %v", w.backOffs)
 				}
 
-				failing = false
+				w.set(func() { w.onList = nil })
 				w.wait(time.Minute) // longer than the longest back-off
 				w.expect(testFinalizer, "c1", "c3")
 				w.expect("gone", "c2")
@@ -139,7 +139,7 @@ func TestBackOffOfLists(t *testing.T) {
 			t.Errorf("%d lists failed in 10 minutes, want one every 30 seconds in the end", got)
 		}
 
-		w.onList = nil
+		w.set(func() { w.onList = nil })
 		w.seen("")
 		w.add("c2", "new")
 		want := []string{"read c2", "read new", "protect new", "look up c2"}
@@ -152,10 +152,12 @@ func TestBackOffOfLists(t *testing.T) {
 			t.Errorf("after the back-off, the calls were %q, want %q", got, want)
 		}
 
-		w.onList = func(context.Context, int) error {
-			w.onList = nil
-			return errTest
-		}
+		w.set(func() {
+			w.onList = func(context.Context, int) error {
+				w.set(func() { w.onList = nil })
+				return errTest
+			}
+		})
 		w.add("c3")
 		w.expect("gone", "c3") // within a second: the first back-off is short
 	}, objects...)
@@ -236,4 +238,42 @@ func TestFullBatchesDoNotWait(t *testing.T) {
 			w.expect("gone", object.GetName())
 		}
 	}, objects...)
+}
+
+// TestRecheckIn proves that the blocked claims of a namespace are looked at again
+// together, whenever they were blocked, and those of others at other times.
+func TestRecheckIn(t *testing.T) {
+	for _, interval := range []time.Duration{time.Second, time.Minute, 7 * time.Minute, time.Hour} {
+		start := time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC)
+		fakeClock := clocktesting.NewFakePassiveClock(start)
+		r := &PersistentVolumeClaimReconciler{Clock: fakeClock, Options: Options{RecheckInterval: interval}}
+		moments := map[time.Duration]bool{}
+		for i := range 50 {
+			namespace := fmt.Sprint("namespace-", i)
+			var moment time.Duration
+			for step := range 40 {
+				now := start.Add(time.Duration(step) * interval / 13)
+				fakeClock.SetTime(now)
+				delay := r.recheckIn(namespace)
+				if delay < interval/10 || delay >= interval+interval/10 {
+					t.Errorf("recheckIn() = %s for an interval of %s", delay, interval)
+				}
+				// A look at the time that it gave comes an interval before the next.
+				fakeClock.SetTime(now.Add(delay))
+				if next := r.recheckIn(namespace); next != interval {
+					t.Errorf("after a recheck, recheckIn() = %s, want %s", next, interval)
+				}
+				got := time.Duration(now.Add(delay).UnixNano()) % interval
+				if step == 0 {
+					moment = got
+				} else if got != moment {
+					t.Errorf("the recheck is at %s of the interval, and at %s for others of the namespace", got, moment)
+				}
+			}
+			moments[moment] = true
+		}
+		if len(moments) < 45 {
+			t.Errorf("50 namespaces are looked at again at %d moments of %s", len(moments), interval)
+		}
+	}
 }

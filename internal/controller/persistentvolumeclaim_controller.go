@@ -85,19 +85,16 @@ func (r *PersistentVolumeClaimReconciler) Reconcile(ctx context.Context, namespa
 
 	// Every claim of the batch is read before the live list starts: evidence
 	// for one claim must not free another that was deleted later.
-	unprotected, candidates, err := r.read(ctx, b)
-	errs := []error{err}
-	errs = append(errs, r.protect(ctx, b, unprotected))
-
-	unknown, err := r.keepBlocked(ctx, b, candidates)
-	errs = append(errs, err)
-	errs = append(errs, r.release(ctx, b, string(namespace), unknown))
+	unprotected, candidates, readErr := r.read(ctx, b)
+	protectErr := r.protect(ctx, b, unprotected)
+	unknown, cacheErr := r.keepBlocked(ctx, b, candidates)
+	releaseErr := r.release(ctx, b, string(namespace), unknown)
 
 	if ctx.Err() != nil {
 		// The manager stops. What is left undone is found again at the next start.
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, errors.Join(errs...)
+	return reconcile.Result{}, errors.Join(readErr, protectErr, cacheErr, releaseErr)
 }
 
 // read reads the claims of the batch from the cache and returns those that need
@@ -137,11 +134,19 @@ func (r *PersistentVolumeClaimReconciler) protect(
 }
 
 // keepBlocked settles the candidates that have a holder in the cache, which takes
-// no API call, and returns the others.
+// no API call, and returns the others. Once in a while, if one of them was last
+// confirmed too long ago, it returns all: a cache that missed an event for good
+// would keep its claim forever, and one live list checks them together.
 func (r *PersistentVolumeClaimReconciler) keepBlocked(
 	ctx context.Context, b *batch.Batch, candidates []*corev1.PersistentVolumeClaim,
 ) (unknown []*corev1.PersistentVolumeClaim, err error) {
+	type blocked struct {
+		claim   *corev1.PersistentVolumeClaim
+		holders []holder
+	}
+	var inCache []blocked
 	var failed failures
+	confirm := false
 	for _, claim := range candidates {
 		holders, err := r.cachedHolders(ctx, claim)
 		switch {
@@ -149,9 +154,17 @@ func (r *PersistentVolumeClaimReconciler) keepBlocked(
 			failed.add(err)
 			b.Retry(requestFor(claim))
 		case len(holders) > 0:
-			r.keep(ctx, b, claim, holders, metrics.Cache)
+			inCache = append(inCache, blocked{claim, holders})
+			confirm = confirm || r.reports.unconfirmed(claim, r.Clock.Now().Add(-r.confirmAfter()))
 		default:
 			unknown = append(unknown, claim)
+		}
+	}
+	for _, c := range inCache {
+		if confirm {
+			unknown = append(unknown, c.claim)
+		} else {
+			r.keep(ctx, b, c.claim, c.holders, metrics.Cache)
 		}
 	}
 	return unknown, failed.err()
@@ -197,8 +210,8 @@ func (r *PersistentVolumeClaimReconciler) release(
 	free := candidates[:0:0]
 	for _, claim := range candidates {
 		if held := holders[claim.Name]; len(held) > 0 {
-			// The cache does not know this holder. If its watch has lost it for
-			// good, no event will ever say that the holder is gone.
+			// If the cache does not know this holder, because its watch has lost
+			// it for good, no event will ever say that the holder is gone.
 			r.keep(ctx, b, claim, held, metrics.LiveList)
 		} else {
 			free = append(free, claim)
@@ -228,8 +241,8 @@ func (r *PersistentVolumeClaimReconciler) keep(
 	ctx context.Context, b *batch.Batch, claim *corev1.PersistentVolumeClaim, holders []holder, evidence string,
 ) {
 	metrics.Blocked.WithLabelValues(evidence).Inc()
-	r.reportBlocked(ctx, claim, holders)
-	b.Again(requestFor(claim), r.Options.RecheckInterval)
+	r.reportBlocked(ctx, claim, holders, evidence)
+	b.Again(requestFor(claim), r.recheckIn(claim.Namespace))
 }
 
 func hold(b *batch.Batch, claims []*corev1.PersistentVolumeClaim) {

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -48,6 +49,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"pvc-protection-operator/internal/batch"
+	"pvc-protection-operator/internal/metrics"
 	"pvc-protection-operator/internal/usage"
 )
 
@@ -68,18 +70,19 @@ type world struct {
 	server client.WithWatch
 	feed   workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-	// What a test may set: the pages of every live list, and hooks that run
-	// before the calls that they are named after. A hook's error is the call's.
+	mu sync.Mutex
+	// What a test may set (see set): the pages of every live list, and hooks that
+	// run before the calls that they are named after. A hook's error is the call's.
 	pages                     [][]corev1.Pod
 	onRead, onLookUp, onPatch func(ctx context.Context, claim string) error
 	onList                    func(ctx context.Context, page int) error
-	mu                        sync.Mutex
-	calls                     []string // what was called, in order
-	lists                     []*client.ListOptions
-	errs                      []error
-	backOffs                  map[reconcile.Request]int
-	events                    []recordedEvent
-	handedOut                 []handedOut
+	// What the reconciler did.
+	calls    []string // in order
+	lists    []*client.ListOptions
+	errs     []error
+	backOffs map[reconcile.Request]int
+	events   []recordedEvent
+	cached   []handedOut
 }
 
 type recordedEvent struct{ claim, pod, kind, reason, action, note string }
@@ -180,13 +183,21 @@ func requestOf(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}}
 }
 
+// set changes what happens from now on.
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
 // note notes a call and returns the error of the test's hook for it.
-func (w *world) note(ctx context.Context, call, claim string, hook func(context.Context, string) error) error {
+func (w *world) note(ctx context.Context, call, claim string, hook *func(context.Context, string) error) error {
 	w.mu.Lock()
 	w.calls = append(w.calls, call+" "+claim)
+	run := *hook
 	w.mu.Unlock()
-	if hook != nil {
-		return hook(ctx, claim)
+	if run != nil {
+		return run(ctx, claim)
 	}
 	return nil
 }
@@ -217,7 +228,7 @@ func (w *world) failed() []error {
 func (w *world) get(
 	ctx context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
 ) error {
-	if err := w.note(ctx, "read", key.Name, w.onRead); err != nil {
+	if err := w.note(ctx, "read", key.Name, &w.onRead); err != nil {
 		return err
 	}
 	if err := w.server.Get(ctx, key, obj, opts...); err != nil {
@@ -230,7 +241,7 @@ func (w *world) get(
 func (w *world) lookUp(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	claim := strings.TrimPrefix(options.FieldSelector.String(), usage.PodClaimIndex+"=")
-	if err := w.note(ctx, "look up", claim, w.onLookUp); err != nil {
+	if err := w.note(ctx, "look up", claim, &w.onLookUp); err != nil {
 		return err
 	}
 	if err := w.server.List(ctx, list, opts...); err != nil {
@@ -252,17 +263,18 @@ func (w *world) list(ctx context.Context, _ client.WithWatch, list client.Object
 	w.mu.Lock()
 	w.calls = append(w.calls, fmt.Sprint("list ", page))
 	w.lists = append(w.lists, options)
+	pages, run := w.pages, w.onList
 	w.mu.Unlock()
-	if w.onList != nil {
-		if err := w.onList(ctx, page); err != nil {
+	if run != nil {
+		if err := run(ctx, page); err != nil {
 			return err
 		}
 	}
 	pods := list.(*corev1.PodList)
-	if page < len(w.pages) {
-		pods.Items = slices.Clone(w.pages[page])
+	if page < len(pages) {
+		pods.Items = slices.Clone(pages[page])
 	}
-	if page+1 < len(w.pages) {
+	if page+1 < len(pages) {
 		pods.Continue = fmt.Sprint(page + 1)
 	}
 	return ctx.Err()
@@ -288,7 +300,7 @@ func (w *world) patch(ctx context.Context, _ client.WithWatch, obj client.Object
 	if len(parsed.Metadata.Remove) > 0 {
 		operation = "release"
 	}
-	if err := w.note(ctx, operation, obj.GetName(), w.onPatch); err != nil {
+	if err := w.note(ctx, operation, obj.GetName(), &w.onPatch); err != nil {
 		return err
 	}
 	claim := &corev1.PersistentVolumeClaim{}
@@ -345,17 +357,27 @@ func (c countingLimiter) When(r reconcile.Request) time.Duration {
 func (w *world) remember(obj client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.handedOut = append(w.handedOut, handedOut{obj, obj.DeepCopyObject().(client.Object)})
+	w.cached = append(w.cached, handedOut{obj, obj.DeepCopyObject().(client.Object)})
 }
 
 // checkCache fails the test if an object of the cache was changed (S5).
 func (w *world) checkCache() {
 	w.t.Helper()
-	for _, h := range w.handedOut {
+	for _, h := range w.cached {
 		if !apiequality.Semantic.DeepEqual(h.shared, h.original) {
 			w.t.Errorf("%T %s of the cache was changed", h.shared, h.shared.GetName())
 		}
 	}
+}
+
+// blockedClaims returns how many claims the metrics say are blocked.
+func blockedClaims(t *testing.T) float64 {
+	t.Helper()
+	var metric dto.Metric
+	if err := metrics.BlockedClaims.Write(&metric); err != nil {
+		t.Fatal(err)
+	}
+	return metric.GetGauge().GetValue()
 }
 
 // finalizers returns those that the claim has on the server, or "gone".
@@ -449,7 +471,7 @@ func TestDeletionDuringTheList(t *testing.T) {
 	inWorld(t, func(w *world) {
 		late := claimWith("late", testFinalizer)
 		w.onList = func(ctx context.Context, _ int) error {
-			w.onList = nil
+			w.set(func() { w.onList = nil })
 			if err := w.server.Delete(ctx, late); err != nil {
 				return err
 			}
@@ -458,11 +480,11 @@ func TestDeletionDuringTheList(t *testing.T) {
 			return nil
 		}
 		w.onPatch = func(context.Context, string) error {
-			w.pages = [][]corev1.Pod{{podOf("pod", "late")}}
+			w.set(func() { w.pages = [][]corev1.Pod{{podOf("pod", "late")}} })
 			return nil
 		}
 		w.add("c1", "late")
-		w.wait(30 * time.Second)
+		w.wait(4 * time.Second) // sooner than a recheck
 		want := []string{"list 0", "release c1", "list 0"}
 		if got := w.seen("list", "release"); !slices.Equal(got, want) {
 			t.Errorf("the calls were %q, want %q", got, want)
@@ -502,20 +524,24 @@ func TestProtects(t *testing.T) {
 	}, claimWith("bare"), claimWith("owned", "example.com/other"))
 }
 
-// TestBlockedByTheCache proves that a holder in the cache costs no API call, and
-// that it is looked at again by itself (L2).
+// TestBlockedByTheCache proves that a holder in the cache costs no API call at
+// first, one event, and little later (L2).
 func TestBlockedByTheCache(t *testing.T) {
 	pod := podOf("pod", "c1")
 	inWorld(t, func(w *world) {
+		w.pages = [][]corev1.Pod{{pod}}
 		w.add("c1", "c2")
 		want := []string{"list 0", "release c2"}
 		if got := w.seen("list", "release"); !slices.Equal(got, want) {
 			t.Errorf("the calls were %q, want %q", got, want)
 		}
-		w.wait(2 * time.Minute)
-		want = []string{"read c1", "look up c1", "read c1", "look up c1"}
-		if got := w.seen(""); !slices.Equal(got, want) {
-			t.Errorf("in two minutes, the calls were %q, want %q", got, want)
+		w.wait(20 * w.Options.RecheckInterval)
+		calls := map[string]int{}
+		for _, call := range w.seen("") {
+			calls[call]++
+		}
+		if looks, lists := calls["look up c1"], calls["list 0"]; looks < 19 || looks > 21 || lists < 9 || lists > 11 {
+			t.Errorf("in 20 intervals, the calls were %v, want a look at each and a list at every second one", calls)
 		}
 		event := recordedEvent{
 			claim: "c1", pod: "pod", kind: "Normal", reason: "DeletionBlocked", action: "KeepFinalizer",
@@ -524,14 +550,18 @@ func TestBlockedByTheCache(t *testing.T) {
 		if !slices.Equal(w.events, []recordedEvent{event}) {
 			t.Errorf("the events are %q, want once %q", w.events, event)
 		}
+		if got := blockedClaims(t); got != 1 {
+			t.Errorf("%v claims are reported as blocked, want 1", got)
+		}
 
 		if err := w.server.Delete(w.ctx, &pod); err != nil {
 			t.Fatal(err)
 		}
+		w.set(func() { w.pages = nil })
 		w.add("c1")
 		w.expect("gone", "c1")
-		if len(w.reports.said) > 0 {
-			t.Errorf("the reports remember %q", w.reports.said)
+		if got := blockedClaims(t); got != 0 {
+			t.Errorf("%v claims are still reported as blocked", got)
 		}
 	}, append(candidates("c1", "c2"), &pod)...)
 }
@@ -545,10 +575,29 @@ func TestHolderThatTheCacheLacks(t *testing.T) {
 		if len(w.events) != 1 || w.events[0].pod != "pod" {
 			t.Errorf("the events are %q, want one about the pod", w.events)
 		}
-		w.pages = nil // The pod goes, and nobody says so.
-		w.wait(time.Minute)
+		w.set(func() { w.pages = nil }) // The pod goes, and nobody says so.
+		w.wait(w.Options.RecheckInterval + w.Options.RecheckInterval/10)
 		w.expect("gone", "c1")
 	}, candidate("c1"))
+}
+
+// TestHolderThatTheCacheKeeps is L1 the other way: a cache that has missed the end
+// of a pod for good does not keep its claims forever, and one list is enough for
+// all of them.
+func TestHolderThatTheCacheKeeps(t *testing.T) {
+	pod := podOf("pod", "c1", "c2", "c3")
+	inWorld(t, func(w *world) {
+		w.add("c1")
+		w.add("c2", "c3")
+		if got := w.seen("list"); got != nil {
+			t.Errorf("the calls were %q, want none while the cache has a holder", got)
+		}
+		w.wait(3 * w.Options.RecheckInterval)
+		w.expect("gone", "c1", "c2", "c3")
+		if got := w.seen("list"); len(got) != 1 {
+			t.Errorf("%d lists were made, want one", len(got))
+		}
+	}, append(candidates("c1", "c2", "c3"), &pod)...)
 }
 
 // TestCacheFails is L3: a claim that fails holds up no other, and comes back by
@@ -589,7 +638,7 @@ func TestCacheFails(t *testing.T) {
 func TestPanic(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.onList = func(context.Context, int) error {
-			w.onList = nil
+			w.set(func() { w.onList = nil })
 			panic("in the middle of a batch")
 		}
 		w.add("c1", "c2")

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,42 +99,62 @@ func describe(holders []holder) string {
 }
 
 // reports remembers what was last said about each blocked claim, so that events
-// and log lines are written when something changes, not on every look. It is
-// bounded by the claims that are blocked. The zero value is ready to use.
+// and log lines are written when something changes, not on every look, and when a
+// live list last confirmed that it is blocked. It is bounded by the claims that
+// are blocked. The zero value is ready to use.
 type reports struct {
-	mu   sync.Mutex
-	said map[types.NamespacedName]string
+	mu      sync.Mutex
+	blocked map[types.NamespacedName]blockedReport
 }
 
-// changed reports whether the text about the blocked claim differs from the last
-// one, and remembers it.
-func (r *reports) changed(claim types.NamespacedName, text string) bool {
+type blockedReport struct {
+	uid       types.UID
+	text      string
+	confirmed time.Time
+}
+
+// changed reports whether what there is to say about the blocked claim differs
+// from the last time, and remembers it. That a claim is blocked counts as
+// confirmed when it is first seen: it has just become a candidate.
+func (r *reports) changed(claim *corev1.PersistentVolumeClaim, text string, now time.Time, confirmed bool) bool {
+	key := client.ObjectKeyFromObject(claim)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.said == nil {
-		r.said = map[types.NamespacedName]string{}
+	last, known := r.blocked[key]
+	report := blockedReport{uid: claim.UID, text: text, confirmed: now}
+	if known && last.uid == claim.UID && !confirmed {
+		report.confirmed = last.confirmed
 	}
-	if r.said[claim] == text {
-		return false
+	if r.blocked == nil {
+		r.blocked = map[types.NamespacedName]blockedReport{}
 	}
-	r.said[claim] = text
-	metrics.BlockedClaims.Set(float64(len(r.said)))
-	return true
+	r.blocked[key] = report
+	metrics.BlockedClaims.Set(float64(len(r.blocked)))
+	return last.uid != claim.UID || last.text != text
+}
+
+// unconfirmed reports whether the claim is known to be blocked, but no live list
+// has confirmed it since.
+func (r *reports) unconfirmed(claim *corev1.PersistentVolumeClaim, since time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, known := r.blocked[client.ObjectKeyFromObject(claim)]
+	return known && last.uid == claim.UID && last.confirmed.Before(since)
 }
 
 // forget says that the claim is not blocked any more.
 func (r *reports) forget(claim types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.said, claim)
-	metrics.BlockedClaims.Set(float64(len(r.said)))
+	delete(r.blocked, claim)
+	metrics.BlockedClaims.Set(float64(len(r.blocked)))
 }
 
 func (r *PersistentVolumeClaimReconciler) reportBlocked(
-	ctx context.Context, claim *corev1.PersistentVolumeClaim, holders []holder,
+	ctx context.Context, claim *corev1.PersistentVolumeClaim, holders []holder, evidence string,
 ) {
 	text := describe(holders)
-	if !r.reports.changed(client.ObjectKeyFromObject(claim), string(claim.UID)+text) {
+	if !r.reports.changed(claim, text, r.Clock.Now(), evidence == metrics.LiveList) {
 		return
 	}
 	log.FromContext(ctx).Info("Claim stays until no pod uses it", "claim", klog.KObj(claim), "holders", text)

@@ -69,7 +69,7 @@ func Parse(program string, args []string) (*Options, error) {
 
 	err := fs.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(os.Stdout, "%s keeps claims that are deleted while pods use them until no pod does.\n\nFlags:\n", program)
+		fmt.Printf("%s keeps claims that are deleted while pods use them until no pod does.\n\nFlags:\n", program)
 		fs.SetOutput(os.Stdout)
 		fs.PrintDefaults()
 		return nil, err

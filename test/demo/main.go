@@ -120,10 +120,11 @@ func (d *demo) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	args := portableArgs(deployment.Spec.Template.Spec.Containers[0].Args)
 	d.operator, err = harness.Start(harness.Options{
 		Binary:     filepath.Join(d.root, "bin", "manager"),
 		Kubeconfig: kubeconfig,
-		Args:       append(portableArgs(deployment.Spec.Template.Spec.Containers[0].Args), "--leader-elect-resource-namespace="+harness.Namespace),
+		Args:       append(args, "--leader-elect-resource-namespace="+harness.Namespace),
 	})
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ type Manifests []*unstructured.Unstructured
 // Render does what "kustomize build" does in the folder.
 func Render(dir string) (Manifests, error) {
 	options := krusty.MakeDefaultOptions()
-	options.Reorder = krusty.ReorderOptionUnspecified // as the kustomization says
+	options.Reorder = krusty.ReorderOptionLegacy // as kubectl and kustomize do: Namespace and RBAC first
 	rendered, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", dir, err)

@@ -50,18 +50,13 @@ func Eventually(ctx context.Context, timeout time.Duration, condition Condition)
 // Consistently checks again and again for the given time, and returns the error of the first check that fails.
 func Consistently(ctx context.Context, duration time.Duration, condition Condition) error {
 	var failed error
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, duration, true, func(ctx context.Context) (bool, error) {
-		err := condition(ctx)
-		if err != nil && ctx.Err() == nil {
-			failed = err
-		}
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, duration, true, func(context.Context) (bool, error) {
+		// The last check may take its time: it gets the context of the caller.
+		failed = condition(ctx)
 		return failed != nil, nil
 	})
-	if failed != nil {
-		return failed
-	}
-	if ctx.Err() != nil {
+	if failed == nil && ctx.Err() != nil {
 		return err
 	}
-	return nil
+	return failed
 }

@@ -1,0 +1,358 @@
+/*
+Copyright 2026.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"pvc-protection-operator/internal/metrics"
+)
+
+// TestStaleEvidence is S3: no release is sent on a list that is too old, however
+// slow the writes are. The claims that are left get a list of their own.
+func TestStaleEvidence(t *testing.T) {
+	names := []string{"c1", "c2", "c3", "c4", "c5"}
+	inWorld(t, func(w *world) {
+		if err := w.writes.Acquire(w.ctx, int64(w.Options.ConcurrentWrites)-1); err != nil {
+			t.Fatal(err)
+		} // One write at a time is left.
+		var listed time.Time
+		w.onList = func(context.Context, int) error {
+			listed = time.Now()
+			return nil
+		}
+		w.onPatch = func(_ context.Context, claim string) error {
+			if age := time.Since(listed); age > 10*time.Second {
+				t.Errorf("claim %s is released on evidence of %s ago", claim, age)
+			}
+			<-time.After(6 * time.Second)
+			return nil
+		}
+		w.add(names...)
+		w.wait(time.Minute)
+		w.expect("gone", names...)
+		if got := len(w.seen("list")); got != 3 {
+			t.Errorf("%d lists were made, want 3: each is good for two writes of 6 s", got)
+		}
+		if errs := w.failed(); len(errs) > 0 {
+			t.Errorf("Reconcile() failed: %v", errs)
+		}
+		if len(w.backOffs) > 0 {
+			t.Errorf("claims backed off: %v", w.backOffs)
+		}
+	}, candidates(names...)...)
+}
+
+// TestStaleBeforeTheFirstWrite is S3, if the writes of other namespaces are in the
+// way for too long. A pod that came meanwhile is seen by the next list.
+func TestStaleBeforeTheFirstWrite(t *testing.T) {
+	inWorld(t, func(w *world) {
+		all := int64(w.Options.ConcurrentWrites)
+		if err := w.writes.Acquire(w.ctx, all); err != nil {
+			t.Fatal(err)
+		}
+		w.add("c1", "c2")
+		w.wait(10 * time.Second)
+		w.set(func() { w.pages = [][]corev1.Pod{{podOf("pod", "c2")}} })
+		w.writes.Release(all)
+		w.wait(5 * time.Second)
+		want := []string{"list 0", "list 0", "release c1"}
+		if got := w.seen("list", "release"); !slices.Equal(got, want) {
+			t.Errorf("the calls were %q, want %q", got, want)
+		}
+		w.expect(testFinalizer, "c2")
+	}, candidates("c1", "c2")...)
+}
+
+// TestProtectionNeedsNoEvidence proves that only releases rest on a list.
+func TestProtectionNeedsNoEvidence(t *testing.T) {
+	inWorld(t, func(w *world) {
+		all := int64(w.Options.ConcurrentWrites)
+		if err := w.writes.Acquire(w.ctx, all); err != nil {
+			t.Fatal(err)
+		}
+		w.add("c1")
+		w.wait(time.Hour)
+		w.writes.Release(all)
+		w.wait(0)
+		w.expect(testFinalizer, "c1")
+		if got := w.seen("read"); len(got) != 1 {
+			t.Errorf("the claim was read %d times, want once", len(got))
+		}
+	}, claimWith("c1"))
+}
+
+// TestStopFinishesWhatIsInFlight proves that when the manager stops no write starts,
+// and that those that were sent are waited for.
+func TestStopFinishesWhatIsInFlight(t *testing.T) {
+	names := []string{"c1", "c2", "c3", "c4", "c5", "c6", "c7"}
+	inWorld(t, func(w *world) {
+		answer := make(chan struct{})
+		w.onPatch = func(ctx context.Context, claim string) error {
+			<-answer
+			if ctx.Err() != nil {
+				t.Errorf("the write of claim %s in flight was cancelled: %v", claim, ctx.Err())
+			}
+			return nil
+		}
+		w.add(names...)
+		inFlight := w.seen("release")
+		if len(inFlight) != w.Options.ConcurrentWrites {
+			t.Fatalf("in flight are %q, want %d writes", inFlight, w.Options.ConcurrentWrites)
+		}
+		w.cancel()
+		w.wait(time.Second)
+		close(answer)
+		w.wait(time.Second)
+		if got := w.seen("release"); got != nil {
+			t.Errorf("after the end, the calls were %q, want none", got)
+		}
+		for _, name := range names {
+			want := testFinalizer
+			if slices.Contains(inFlight, "release "+name) {
+				want = "gone"
+			}
+			w.expect(want, name)
+		}
+		if errs := w.failed(); len(errs) > 0 {
+			t.Errorf("Reconcile() failed on the way out: %v", errs)
+		}
+	}, candidates(names...)...)
+}
+
+// TestStopDuringTheList proves that nothing is released any more.
+func TestStopDuringTheList(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.onList = func(context.Context, int) error {
+			w.cancel() // The page is answered nevertheless.
+			return nil
+		}
+		w.add("c1", "c2")
+		if got := w.seen("release"); got != nil {
+			t.Errorf("the calls were %q, want none", got)
+		}
+		if errs := w.failed(); len(errs) > 0 {
+			t.Errorf("Reconcile() failed on the way out: %v", errs)
+		}
+	}, candidates("c1", "c2")...)
+}
+
+// TestWriteTakesTooLong proves that a write that is not answered ends by itself.
+func TestWriteTakesTooLong(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.onPatch = func(ctx context.Context, _ string) error {
+			w.set(func() { w.onPatch = nil })
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		w.add("c1")
+		w.wait(writeTimeout + time.Second)
+		if errs := w.failed(); len(errs) != 1 || !errors.Is(errs[0], context.DeadlineExceeded) {
+			t.Errorf("Reconcile() failed with %v, want the timeout", errs)
+		}
+		w.expect("gone", "c1")
+		if writeTimeout >= GracefulShutdownTimeout {
+			t.Error("a write may take longer than the manager waits")
+		}
+	}, candidate("c1"))
+}
+
+// TestWriteFails is L3: a claim that fails holds up no other, and backs off alone.
+func TestWriteFails(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.onPatch = func(_ context.Context, claim string) error {
+			if claim == "c2" || claim == "new" {
+				return errTest
+			}
+			return nil
+		}
+		w.add("c1", "c2", "c3", "new")
+		w.expect("gone", "c1", "c3")
+		w.expect(testFinalizer, "c2")
+		// At 0, 50, 150, 350 and 750 ms, in a second.
+		for _, name := range []string{"c2", "new"} {
+			if got := w.backOffs[requestOf(name)]; got != 5 {
+				t.Errorf("claim %s backed off %d times in a second, want 5", name, got)
+			}
+		}
+		if got := w.backOffs[requestOf("c1")]; got != 0 {
+			t.Errorf("claim c1 backed off %d times", got)
+		}
+		errs := w.failed()
+		if len(errs) == 0 {
+			t.Fatal("Reconcile() did not fail")
+		}
+		for _, want := range []string{"release claim ns/c2", "protect claim ns/new", errTest.Error()} {
+			if !strings.Contains(errs[0].Error(), want) {
+				t.Errorf("Reconcile() failed with %q, want it to say %q", errs[0], want)
+			}
+		}
+		w.set(func() { w.onPatch = nil })
+		w.wait(time.Minute)
+		w.expect("gone", "c2")
+		w.expect(testFinalizer, "new")
+	}, append(candidates("c1", "c2", "c3"), claimWith("new"))...)
+}
+
+// TestSuperseded proves that a decision whose claim has changed is forgotten.
+func TestSuperseded(t *testing.T) {
+	gone := apierrors.NewNotFound(corev1.Resource("persistentvolumeclaims"), "c1")
+	for name, err := range map[string]error{
+		"gone": gone, "another claim": invalid("metadata", "uid"), "wrapped": fmt.Errorf("patch: %w", gone),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.reportBlocked(w.ctx, candidate("c1"), []holder{{name: "pod"}}, metrics.Cache)
+				w.onPatch = func(context.Context, string) error { return err }
+				w.add("c1", "new")
+				w.wait(time.Hour)
+				want := []string{"protect new", "release c1"}
+				if got := w.seen("protect", "release"); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+					t.Errorf("the calls were %q, want %q", got, want)
+				}
+				if errs := w.failed(); len(errs) > 0 {
+					t.Errorf("Reconcile() failed: %v", errs)
+				}
+				if got := blockedClaims(t); got != 0 {
+					t.Errorf("%v claims are still reported as blocked", got)
+				}
+			}, candidate("c1"), claimWith("new"))
+		})
+	}
+}
+
+// TestRecreatedClaim is S4: an old decision does not touch a claim that was created
+// again under the same name.
+func TestRecreatedClaim(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.onList = func(ctx context.Context, _ int) error {
+			w.set(func() { w.onList = nil })
+			old := &corev1.PersistentVolumeClaim{}
+			if err := w.server.Get(ctx, requestOf("c1").NamespacedName, old); err != nil {
+				return err
+			}
+			old.Finalizers = nil
+			if err := w.server.Update(ctx, old); err != nil { // ends it
+				return err
+			}
+			again := claimWith("c1", testFinalizer)
+			again.UID = "again"
+			return w.server.Create(ctx, again)
+		}
+		w.add("c1")
+		w.expect(testFinalizer, "c1")
+		want := []string{"list 0", "release c1"}
+		if got := w.seen("list", "release"); !slices.Equal(got, want) {
+			t.Errorf("the calls were %q, want %q", got, want)
+		}
+	}, candidate("c1"))
+}
+
+// TestConcurrentWrites proves that the limit is reached and kept, also by batches
+// of several namespaces together.
+func TestConcurrentWrites(t *testing.T) {
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprint("c", i))
+	}
+	inWorld(t, func(w *world) {
+		var mu sync.Mutex
+		now, most := 0, 0
+		w.onPatch = func(context.Context, string) error {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			<-time.After(100 * time.Millisecond)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return nil
+		}
+		b := w.batches.Take("other")
+		go func() { // The same claims in a batch of another namespace.
+			var claims []*corev1.PersistentVolumeClaim
+			for _, name := range names {
+				claims = append(claims, candidate(name))
+			}
+			_ = w.writeEach(w.ctx, b, claims, metrics.Release, removeFinalizers,
+				func(*corev1.PersistentVolumeClaim) {}, freshness{})
+		}()
+		w.add(names...)
+		if most != w.Options.ConcurrentWrites {
+			t.Errorf("%d writes were in flight at once, want %d", most, w.Options.ConcurrentWrites)
+		}
+	}, candidates(names...)...)
+}
+
+func TestFailures(t *testing.T) {
+	var none failures
+	if err := none.err(); err != nil {
+		t.Errorf("no failures make the error %q", err)
+	}
+
+	var one failures
+	one.add(errTest)
+	if err := one.err(); err != errTest { //nolint:errorlint // It must be the very error.
+		t.Errorf("one failure makes the error %q", err)
+	}
+
+	var many failures
+	var group sync.WaitGroup
+	for range 100 {
+		group.Go(func() { many.add(errTest) })
+	}
+	group.Wait()
+	err := many.err()
+	if want := errTest.Error() + " (and 99 more claims failed)"; err.Error() != want || !errors.Is(err, errTest) {
+		t.Errorf("100 failures make the error %q, want %q", err, want)
+	}
+}
+
+func TestResultOf(t *testing.T) {
+	for want, err := range map[string]error{
+		"success": nil, "superseded": fmt.Errorf("wrapped: %w", errSuperseded), "error": errTest,
+	} {
+		if got := resultOf(err); got != want {
+			t.Errorf("resultOf(%v) = %s, want %s", err, got, want)
+		}
+	}
+}
+
+// TestReleaseOfAnEmptyNamespace proves that no list is made for nothing.
+func TestReleaseOfAnEmptyNamespace(t *testing.T) {
+	terminating := claimWith("c1")
+	terminating.DeletionTimestamp = new(metav1.Now())
+	terminating.Finalizers = []string{"example.com/other"}
+	inWorld(t, func(w *world) {
+		w.add("c1", "c2")
+		if got := w.seen("list"); got != nil {
+			t.Errorf("the calls were %q, want no list", got)
+		}
+	}, terminating)
+}
