@@ -58,6 +58,8 @@ func (r *PersistentVolumeClaimReconciler) liveHolders(
 func (r *PersistentVolumeClaimReconciler) listHolders(
 	ctx context.Context, namespace string, candidates map[string]*corev1.PersistentVolumeClaim,
 ) (map[string][]holder, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
 	holders := map[string][]holder{}
 	options := &client.ListOptions{
 		Namespace: namespace,
@@ -67,7 +69,7 @@ func (r *PersistentVolumeClaimReconciler) listHolders(
 	}
 	for {
 		var page corev1.PodList
-		if err := r.listPage(ctx, &page, options); err != nil {
+		if err := r.APIReader.List(ctx, &page, options); err != nil {
 			return nil, err
 		}
 		metrics.LiveListPods.Add(float64(len(page.Items)))
@@ -84,14 +86,6 @@ func (r *PersistentVolumeClaimReconciler) listHolders(
 		}
 		options.Continue = page.Continue
 	}
-}
-
-func (r *PersistentVolumeClaimReconciler) listPage(
-	ctx context.Context, page *corev1.PodList, options *client.ListOptions,
-) error {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	return r.APIReader.List(ctx, page, options)
 }
 
 // cachedHolders returns the claim's holders among the pods in the cache. The

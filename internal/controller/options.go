@@ -35,8 +35,9 @@ const (
 	// manager stops, so it must be shorter than GracefulShutdownTimeout.
 	writeTimeout = 10 * time.Second
 
-	// listTimeout bounds one page of a live list.
-	listTimeout = 30 * time.Second
+	// listTimeout bounds a live list, all pages together, and with it the age
+	// of what it says.
+	listTimeout = time.Minute
 
 	// GracefulShutdownTimeout is how long the manager must wait for the
 	// writes in flight when it stops. The Deployment's
@@ -63,8 +64,9 @@ type Options struct {
 	// ConcurrentNamespaces is the number of batches in progress at once.
 	ConcurrentNamespaces int
 
-	// ConcurrentWrites is the number of patches in flight at once, over all
-	// namespaces.
+	// ConcurrentWrites is the number of patches in flight at once in each of
+	// these batches. Every namespace has its own, so that one whose writes hang
+	// does not hold up the others.
 	ConcurrentWrites int
 
 	// RecheckInterval is how long a blocked claim waits for an event before it
@@ -78,8 +80,8 @@ func DefaultOptions() Options {
 		Finalizer:            DefaultFinalizer,
 		BatchWindow:          10 * time.Millisecond,
 		MaxBatchSize:         2000,
-		ConcurrentNamespaces: 32,
-		ConcurrentWrites:     32,
+		ConcurrentNamespaces: 16,
+		ConcurrentWrites:     16,
 		RecheckInterval:      time.Minute,
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -68,7 +67,6 @@ type PersistentVolumeClaimReconciler struct {
 	batches *batch.Source
 	// failedLists is the back-off of namespaces whose live list failed.
 	failedLists workqueue.TypedRateLimiter[string]
-	writes      *semaphore.Weighted
 	reports     reports
 }
 
@@ -128,9 +126,9 @@ func (r *PersistentVolumeClaimReconciler) read(
 func (r *PersistentVolumeClaimReconciler) protect(
 	ctx context.Context, b *batch.Batch, claims []*corev1.PersistentVolumeClaim,
 ) error {
-	return r.writeEach(ctx, b, claims, metrics.Protect, addFinalizers, func(claim *corev1.PersistentVolumeClaim) {
-		r.reportProtected(ctx, claim)
-	}, freshness{})
+	return r.writeEach(ctx, b, claims, write{
+		operation: metrics.Protect, patchKey: addFinalizers, since: r.Clock.Now(), report: r.reportProtected,
+	})
 }
 
 // keepBlocked settles the candidates that have a holder in the cache, which takes
@@ -217,9 +215,9 @@ func (r *PersistentVolumeClaimReconciler) release(
 			free = append(free, claim)
 		}
 	}
-	return r.writeEach(ctx, b, free, metrics.Release, removeFinalizers, func(claim *corev1.PersistentVolumeClaim) {
-		r.reportReleased(ctx, claim)
-	}, freshness{clock: r.Clock, listed: listed})
+	return r.writeEach(ctx, b, free, write{
+		operation: metrics.Release, patchKey: removeFinalizers, since: listed, report: r.reportReleased,
+	})
 }
 
 // pace makes the namespace's next live list wait if claims kept coming while the

@@ -22,7 +22,6 @@ import (
 	"net/http"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -73,7 +72,6 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(ctx context.Context, 
 		r.Clock = clock.RealClock{}
 	}
 	r.failedLists = batch.RateLimiter[string]()
-	r.writes = semaphore.NewWeighted(int64(r.Options.ConcurrentWrites))
 	r.batches = batch.NewSource(
 		batch.Options{
 			Name:    controllerName + "-claims",

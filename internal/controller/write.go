@@ -25,52 +25,52 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/clock"
 
 	"pvc-protection-operator/internal/batch"
 	"pvc-protection-operator/internal/metrics"
 )
 
-// maxEvidenceAge is how old a live list may be when a release that rests on it
-// is sent. A batch is small enough to be written in a fraction of that, unless
-// the process was paused or the API server became slow.
-const maxEvidenceAge = 10 * time.Second
+// writeWindow is how long after the live list that they rest on the writes of a
+// batch may start. It also bounds how long a batch whose writes hang, for
+// instance in an admission webhook of its namespace, keeps others from their turn.
+const writeWindow = 10 * time.Second
 
-// freshness is the evidence that a write rests on: the live list that ended then.
-// The zero value is for writes that rest on none.
-type freshness struct {
-	clock  clock.PassiveClock
-	listed time.Time
-}
+// errLate says that a write did not start within the writeWindow.
+var errLate = errors.New("the evidence for the write is too old")
 
-func (f freshness) stale() bool {
-	return f.clock != nil && f.clock.Since(f.listed) > maxEvidenceAge
+// write is what is done to the claims of a batch.
+type write struct {
+	operation string
+	// patchKey is addFinalizers or removeFinalizers.
+	patchKey string
+	// since is when the evidence was complete, or the batch was read.
+	since time.Time
+	// report tells of a write that succeeded.
+	report func(context.Context, *corev1.PersistentVolumeClaim)
 }
 
 // writeEach patches the claims' finalizers, several at once, and settles each
-// claim. Once the context is done it starts no further patch, but finishes those
-// in flight.
+// claim. What does not start within the writeWindow makes the next batch. Once
+// the context is done no further patch starts, but those in flight are finished.
 func (r *PersistentVolumeClaimReconciler) writeEach(
-	ctx context.Context, b *batch.Batch, claims []*corev1.PersistentVolumeClaim,
-	operation, key string, report func(*corev1.PersistentVolumeClaim), evidence freshness,
+	ctx context.Context, b *batch.Batch, claims []*corev1.PersistentVolumeClaim, w write,
 ) error {
 	var failed failures
 	var group errgroup.Group
 	group.SetLimit(r.Options.ConcurrentWrites)
 	for _, claim := range claims {
 		group.Go(func() error {
-			err := r.writeOne(ctx, claim, operation, key, evidence)
-			switch {
+			switch err := r.writeOne(ctx, claim, w); {
 			case err == nil:
-				report(claim)
+				w.report(ctx, claim)
 				b.Done(requestFor(claim))
 			case errors.Is(err, errSuperseded):
 				r.reports.forget(requestFor(claim).NamespacedName)
 				b.Done(requestFor(claim))
-			case errors.Is(err, errStale):
+			case errors.Is(err, errLate):
 				b.Postpone(requestFor(claim), 0)
 			default:
-				failed.add(fmt.Errorf("%s claim %s/%s: %w", operation, claim.Namespace, claim.Name, err))
+				failed.add(fmt.Errorf("%s claim %s/%s: %w", w.operation, claim.Namespace, claim.Name, err))
 				b.Retry(requestFor(claim))
 			}
 			return nil
@@ -80,27 +80,30 @@ func (r *PersistentVolumeClaimReconciler) writeEach(
 	return failed.err()
 }
 
-var errStale = errors.New("the evidence for the write is too old")
-
 func (r *PersistentVolumeClaimReconciler) writeOne(
-	ctx context.Context, claim *corev1.PersistentVolumeClaim, operation, key string, evidence freshness,
+	ctx context.Context, claim *corev1.PersistentVolumeClaim, w write,
 ) error {
-	if err := r.writes.Acquire(ctx, 1); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	defer r.writes.Release(1)
-	if evidence.stale() {
-		return errStale
+	if r.late(w.since) {
+		return errLate
 	}
-
 	metrics.WritesInFlight.Inc()
 	defer metrics.WritesInFlight.Dec()
 	// A patch that was sent is waited for even if the manager stops.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	err := r.patchFinalizer(ctx, claim, key)
-	metrics.Writes.WithLabelValues(operation, resultOf(err)).Inc()
+	err := r.patchFinalizer(ctx, claim, w.patchKey)
+	metrics.Writes.WithLabelValues(w.operation, resultOf(err)).Inc()
 	return err
+}
+
+// late reports whether the writeWindow is over, by either clock: the monotonic one
+// stands still while a machine is suspended, the other one can be set back.
+func (r *PersistentVolumeClaimReconciler) late(since time.Time) bool {
+	now := r.Clock.Now()
+	return now.Sub(since) > writeWindow || now.Round(0).Sub(since.Round(0)) > writeWindow
 }
 
 func resultOf(err error) string {
