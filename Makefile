@@ -77,16 +77,28 @@ COVERED = ./internal/...,.
 
 # Unlike kubebuilder's, this target changes no file: that generated files are current is checked by verify-generated.
 .PHONY: test
-test: vet cluster-binaries ## Run all tests with the race detector, against a real control plane; TESTFLAGS are passed on.
+test: vet cluster-binaries ## Run all tests but e2e with the race detector, on a real API server; TESTFLAGS are passed on.
 	$(require-c-compiler)
-	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" $(GO_TEST) -coverpkg=$(COVERED) -coverprofile=cover.out ./...
+	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" $(GO_TEST) -coverpkg=$(COVERED) -coverprofile=cover.out \
+		$$(go list ./... | grep -v /test/e2e)
 	@echo "coverage of $(COVERED):"
 	@go tool cover -func=cover.out | tail -n 1
 
 .PHONY: test-unit
 test-unit: ## Run only the tests that need no control plane.
 	$(require-c-compiler)
-	$(GO_TEST) . ./internal/...
+	$(GO_TEST) . ./internal/... ./test/model
+
+.PHONY: test-e2e
+test-e2e: vet cluster-binaries ## Run the tests under faults, and a minute of random traffic, on real control planes.
+	$(require-c-compiler)
+	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" $(GO_TEST) -count=1 -timeout 30m ./test/e2e/...
+
+DURATION ?= 10m
+.PHONY: soak
+soak: cluster-binaries ## Play random traffic under faults for DURATION, and check every release. SEED=n replays a plan.
+	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) \
+		go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/e2e/soak
 
 .PHONY: demo
 demo: cluster-binaries ## Show the operator at work on a cluster of its own; KEEP=1 leaves that cluster up.

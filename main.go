@@ -25,6 +25,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	// All client auth plugins (Azure, GCP, OIDC, …), for kubeconfigs that use them.
@@ -32,11 +33,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -90,7 +91,12 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkAccess(ctx, config, o.WatchNamespaces); err != nil {
+	if o.LeaderElect && o.LeaderElectNamespace == "" {
+		if o.LeaderElectNamespace, err = podNamespace(); err != nil {
+			return fmt.Errorf("not in a pod, so --leader-elect needs --leader-elect-resource-namespace: %w", err)
+		}
+	}
+	if err := checkAccess(ctx, config, o); err != nil {
 		return err
 	}
 
@@ -147,17 +153,29 @@ func restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-func checkAccess(ctx context.Context, config *rest.Config, namespaces []string) error {
+// checkAccess returns an error that says what is missing unless the process may do
+// its work.
+func checkAccess(ctx context.Context, config *rest.Config, o *options.Options) error {
 	ctx, cancel := context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	if err := controller.CheckAccess(ctx, c, namespaces...); err != nil {
+	permissions := controller.Permissions(o.WatchNamespaces...)
+	if o.LeaderElect {
+		permissions = append(permissions, controller.LeasePermissions(o.LeaderElectNamespace, operatorName)...)
+	}
+	if err := controller.CheckAccess(ctx, c, permissions); err != nil {
 		return fmt.Errorf("cluster %s: %w", config.Host, err)
 	}
 	return nil
+}
+
+// podNamespace returns the namespace of the pod that this process runs in.
+func podNamespace() (string, error) {
+	namespace, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	return strings.TrimSpace(string(namespace)), err
 }
 
 func metricsOptions(o *options.Options) metricsserver.Options {

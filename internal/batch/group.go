@@ -61,8 +61,13 @@ func (g *group) take(now time.Time, window time.Duration, limit int) []reconcile
 		limit = math.MaxInt
 	}
 	if g.held.len() > 0 && !now.Before(g.holdEnds()) {
-		taken := g.held.take(limit)
-		return append(taken, g.waiting.take(limit-len(taken))...)
+		// A held request may have come again, and then waits as well.
+		all := g.held
+		for _, request := range g.waiting.order {
+			all.add(request)
+		}
+		g.waiting, g.held = all, fifo{}
+		return g.waiting.take(limit)
 	}
 	if now.Before(g.windowEnds(window)) {
 		return nil
@@ -98,7 +103,7 @@ func (g *group) holdEnds() time.Time {
 
 // idle reports whether nothing is worth remembering.
 func (g *group) idle(now time.Time) bool {
-	return g.waiting.len() == 0 && g.held.len() == 0 && !now.Before(g.holdLeast)
+	return g.waiting.len() == 0 && g.held.len() == 0 && !now.Before(g.holdEnds())
 }
 
 func earliest(a, b time.Time) time.Time {

@@ -233,6 +233,9 @@ func (s *Source) setHold(namespace string, least, most time.Duration) {
 	// bounded by the namespaces with requests or a hold in force.
 	maps.DeleteFunc(s.groups, func(_ string, g *group) bool { return g.idle(now) })
 	g := s.group(namespace)
+	if g.last.IsZero() {
+		g.last = now // The last request came in this batch.
+	}
 	g.holdLeast, g.holdMost = now.Add(least), now.Add(max(least, most))
 }
 

@@ -25,58 +25,92 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/kubernetes"
 )
 
-// needed are the permissions without which the operator does nothing useful. They
-// are the kubebuilder:rbac markers of PersistentVolumeClaimReconciler, less
-// events: without those it works, but cannot say why.
-var needed = []struct{ verb, resource string }{
-	{"list", "persistentvolumeclaims"}, {"watch", "persistentvolumeclaims"}, {"patch", "persistentvolumeclaims"},
-	{"list", "pods"}, {"watch", "pods"},
-}
+// Permission is an action that an operator must be allowed to do.
+type Permission = authorizationv1.ResourceAttributes
 
-// CheckAccess asks the API server whether this process may do its work in the
-// given namespaces or, if there are none, in all. The error says what is missing;
-// without this check, informers would wait for the permission forever.
-//
-// A server that does not let the process ask (403) is not an error: then the work
-// itself will show.
-func CheckAccess(ctx context.Context, c client.Client, namespaces ...string) error {
+// Permissions returns what the operator needs to do its work in the given
+// namespaces or, if there are none, in all. They are the kubebuilder:rbac markers
+// of PersistentVolumeClaimReconciler, less events: without those it works, but
+// cannot say why.
+func Permissions(namespaces ...string) []Permission {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	var missing []string
+	var needed []Permission
 	for _, namespace := range namespaces {
-		for _, permission := range needed {
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: namespace, Verb: permission.verb, Resource: permission.resource,
-				},
-			}}
-			switch err := c.Create(ctx, review); {
-			case apierrors.IsForbidden(err):
-				return nil
-			case apierrors.IsUnauthorized(err):
-				return fmt.Errorf("the API server does not accept the credentials (401), "+
-					"check the token or client certificate of the kubeconfig or ServiceAccount: %w", err)
-			case err != nil:
-				return fmt.Errorf("the API server does not answer, check the address of the kubeconfig and the network: %w", err)
-			case !review.Status.Allowed:
-				missing = append(missing, permission.verb+" "+permission.resource+where(namespace))
-			}
+		for _, verb := range []string{"list", "watch", "patch"} {
+			needed = append(needed, Permission{Namespace: namespace, Verb: verb, Resource: "persistentvolumeclaims"})
+		}
+		for _, verb := range []string{"list", "watch"} {
+			needed = append(needed, Permission{Namespace: namespace, Verb: verb, Resource: "pods"})
+		}
+	}
+	return needed
+}
+
+// LeasePermissions returns what leader election needs for the lease.
+func LeasePermissions(namespace, name string) []Permission {
+	const group, resource = "coordination.k8s.io", "leases"
+	return []Permission{
+		{Namespace: namespace, Verb: "create", Group: group, Resource: resource},
+		{Namespace: namespace, Verb: "get", Group: group, Resource: resource, Name: name},
+		{Namespace: namespace, Verb: "update", Group: group, Resource: resource, Name: name},
+	}
+}
+
+// CheckAccess asks the API server whether this process has the permissions. The
+// error says which are missing; without this check, informers and leader election
+// would wait for them forever.
+//
+// A server that does not let the process ask (403), which the default RBAC does, is
+// an error only if it does not let it list claims either.
+func CheckAccess(ctx context.Context, c kubernetes.Interface, permissions []Permission) error {
+	var missing []string
+	for _, permission := range permissions {
+		review, err := c.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &permission},
+		}, metav1.CreateOptions{})
+		switch {
+		case apierrors.IsForbidden(err):
+			return checkList(ctx, c, permissions[0].Namespace)
+		case apierrors.IsUnauthorized(err):
+			return fmt.Errorf("the API server does not accept the credentials (401), "+
+				"check the token or client certificate of the kubeconfig or ServiceAccount: %w", err)
+		case err != nil:
+			return fmt.Errorf("the API server does not answer, check the address of the kubeconfig and the network: %w", err)
+		case !review.Status.Allowed:
+			missing = append(missing, describePermission(permission))
 		}
 	}
 	if len(missing) > 0 {
 		return errors.New("RBAC permissions are missing: " + strings.Join(missing, ", ") +
-			"; bind the ClusterRole of config/rbac to the ServiceAccount, or name the permitted namespaces in --watch-namespaces")
+			"; bind the roles of config/rbac to the ServiceAccount, or name the permitted namespaces in --watch-namespaces")
 	}
 	return nil
 }
 
-func where(namespace string) string {
-	if namespace == metav1.NamespaceAll {
-		return " in all namespaces"
+func checkList(ctx context.Context, c kubernetes.Interface, namespace string) error {
+	_, err := c.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return fmt.Errorf("the API server refuses the operator (403), check its identity and the roles of config/rbac: %w", err)
 	}
-	return " in namespace " + namespace
+	return nil
+}
+
+func describePermission(p Permission) string {
+	where := " in namespace " + p.Namespace
+	if p.Namespace == metav1.NamespaceAll {
+		where = " in all namespaces"
+	}
+	what := p.Resource
+	if p.Group != "" {
+		what += "." + p.Group
+	}
+	if p.Name != "" {
+		what += " " + p.Name
+	}
+	return p.Verb + " " + what + where
 }

@@ -30,7 +30,6 @@ import (
 
 	"github.com/go-logr/logr"
 	dto "github.com/prometheus/client_model/go"
-	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,6 +75,7 @@ type world struct {
 	pages                     [][]corev1.Pod
 	onRead, onLookUp, onPatch func(ctx context.Context, claim string) error
 	onList                    func(ctx context.Context, page int) error
+	onEvent                   func()
 	// What the reconciler did.
 	calls    []string // in order
 	lists    []*client.ListOptions
@@ -110,7 +110,6 @@ func inWorld(t *testing.T, test func(*world), objects ...client.Object) {
 			Clock: clock.RealClock{},
 		}
 		w.failedLists = batch.RateLimiter[string]()
-		w.writes = semaphore.NewWeighted(int64(w.Options.ConcurrentWrites))
 		w.batches = batch.NewSource(
 			batch.Options{Window: w.Options.BatchWindow, MaxSize: w.Options.MaxBatchSize, RateLimiter: w.limiter()},
 			source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -329,11 +328,15 @@ var schemaKind = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim").Gro
 // Eventf makes the world an events.EventRecorder.
 func (w *world) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.events = append(w.events, recordedEvent{
 		claim: regarding.(client.Object).GetName(), pod: related.(client.Object).GetName(),
 		kind: kind, reason: reason, action: action, note: fmt.Sprintf(note, args...),
 	})
+	run := w.onEvent
+	w.mu.Unlock()
+	if run != nil {
+		run()
+	}
 }
 
 // limiter returns the source's default, and counts what backs off.

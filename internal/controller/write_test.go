@@ -29,6 +29,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"pvc-protection-operator/internal/metrics"
 )
@@ -38,9 +40,7 @@ import (
 func TestStaleEvidence(t *testing.T) {
 	names := []string{"c1", "c2", "c3", "c4", "c5"}
 	inWorld(t, func(w *world) {
-		if err := w.writes.Acquire(w.ctx, int64(w.Options.ConcurrentWrites)-1); err != nil {
-			t.Fatal(err)
-		} // One write at a time is left.
+		w.Options.ConcurrentWrites = 1
 		var listed time.Time
 		w.onList = func(context.Context, int) error {
 			listed = time.Now()
@@ -68,43 +68,71 @@ func TestStaleEvidence(t *testing.T) {
 	}, candidates(names...)...)
 }
 
-// TestStaleBeforeTheFirstWrite is S3, if the writes of other namespaces are in the
-// way for too long. A pod that came meanwhile is seen by the next list.
+// TestStaleBeforeTheFirstWrite is S3, if the process was held up between the list
+// and the writes. A pod that came meanwhile is seen by the next list.
 func TestStaleBeforeTheFirstWrite(t *testing.T) {
 	inWorld(t, func(w *world) {
-		all := int64(w.Options.ConcurrentWrites)
-		if err := w.writes.Acquire(w.ctx, all); err != nil {
-			t.Fatal(err)
+		w.pages = [][]corev1.Pod{{podOf("a", "c1")}}
+		w.onEvent = func() {
+			<-time.After(writeWindow + 1)
+			w.set(func() {
+				w.pages = [][]corev1.Pod{{podOf("a", "c1"), podOf("b", "c2")}}
+				w.onEvent = nil
+			})
 		}
-		w.add("c1", "c2")
-		w.wait(10 * time.Second)
-		w.set(func() { w.pages = [][]corev1.Pod{{podOf("pod", "c2")}} })
-		w.writes.Release(all)
-		w.wait(5 * time.Second)
-		want := []string{"list 0", "list 0", "release c1"}
+		w.add("c1", "c2", "c3")
+		w.wait(writeWindow + time.Second)
+		want := []string{"list 0", "list 0", "release c3"}
 		if got := w.seen("list", "release"); !slices.Equal(got, want) {
 			t.Errorf("the calls were %q, want %q", got, want)
 		}
-		w.expect(testFinalizer, "c2")
-	}, candidates("c1", "c2")...)
+		w.expect(testFinalizer, "c1", "c2")
+	}, candidates("c1", "c2", "c3")...)
 }
 
-// TestProtectionNeedsNoEvidence proves that only releases rest on a list.
-func TestProtectionNeedsNoEvidence(t *testing.T) {
+// TestSlowProtection proves that protection that takes too long gives up its turn,
+// and is not lost.
+func TestSlowProtection(t *testing.T) {
+	names := []string{"c1", "c2", "c3", "c4", "c5"}
+	var objects []client.Object
+	for _, name := range names {
+		objects = append(objects, claimWith(name))
+	}
 	inWorld(t, func(w *world) {
-		all := int64(w.Options.ConcurrentWrites)
-		if err := w.writes.Acquire(w.ctx, all); err != nil {
-			t.Fatal(err)
+		w.Options.ConcurrentWrites = 1
+		began := time.Now()
+		w.onPatch = func(context.Context, string) error {
+			<-time.After(6 * time.Second)
+			return nil
 		}
-		w.add("c1")
-		w.wait(time.Hour)
-		w.writes.Release(all)
-		w.wait(0)
-		w.expect(testFinalizer, "c1")
-		if got := w.seen("read"); len(got) != 1 {
-			t.Errorf("the claim was read %d times, want once", len(got))
+		w.onRead = func(_ context.Context, claim string) error {
+			if turn := time.Since(began); turn > 0 && turn.Round(time.Second)%(12*time.Second) != 0 {
+				t.Errorf("claim %s got a turn after %s, want one every 12s", claim, turn)
+			}
+			return nil
 		}
-	}, claimWith("c1"))
+		w.add(names...)
+		w.wait(time.Minute)
+		w.expect(testFinalizer, names...)
+		if got := len(w.seen("protect")); got != len(names) {
+			t.Errorf("%d writes were sent, want one for each of %d claims", got, len(names))
+		}
+		if len(w.backOffs) > 0 {
+			t.Errorf("claims backed off: %v", w.backOffs)
+		}
+	}, objects...)
+}
+
+func TestLate(t *testing.T) {
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for after, want := range map[time.Duration]bool{
+		-time.Hour: false, 0: false, writeWindow: false, writeWindow + 1: true, time.Hour: true,
+	} {
+		r := &PersistentVolumeClaimReconciler{Clock: clocktesting.NewFakePassiveClock(since.Add(after))}
+		if got := r.late(since); got != want {
+			t.Errorf("late() after %s = %v, want %v", after, got, want)
+		}
+	}
 }
 
 // TestStopFinishesWhatIsInFlight proves that when the manager stops no write starts,
@@ -273,8 +301,7 @@ func TestRecreatedClaim(t *testing.T) {
 	}, candidate("c1"))
 }
 
-// TestConcurrentWrites proves that the limit is reached and kept, also by batches
-// of several namespaces together.
+// TestConcurrentWrites proves that the limit is reached and kept.
 func TestConcurrentWrites(t *testing.T) {
 	var names []string
 	for i := range 20 {
@@ -283,27 +310,20 @@ func TestConcurrentWrites(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var mu sync.Mutex
 		now, most := 0, 0
-		w.onPatch = func(context.Context, string) error {
+		count := func(by int) {
 			mu.Lock()
-			now++
+			defer mu.Unlock()
+			now += by
 			most = max(most, now)
-			mu.Unlock()
+		}
+		w.onPatch = func(context.Context, string) error {
+			count(1)
+			defer count(-1)
 			<-time.After(100 * time.Millisecond)
-			mu.Lock()
-			now--
-			mu.Unlock()
 			return nil
 		}
-		b := w.batches.Take("other")
-		go func() { // The same claims in a batch of another namespace.
-			var claims []*corev1.PersistentVolumeClaim
-			for _, name := range names {
-				claims = append(claims, candidate(name))
-			}
-			_ = w.writeEach(w.ctx, b, claims, metrics.Release, removeFinalizers,
-				func(*corev1.PersistentVolumeClaim) {}, freshness{})
-		}()
 		w.add(names...)
+		w.expect("gone", names...)
 		if most != w.Options.ConcurrentWrites {
 			t.Errorf("%d writes were in flight at once, want %d", most, w.Options.ConcurrentWrites)
 		}

@@ -102,6 +102,25 @@ func (o *Options) bindStandard(fs *flag.FlagSet) {
 	fs.StringVar(&o.MetricsCertKey, "metrics-cert-key", "tls.key", "The name of the metrics server key file.")
 	fs.BoolVar(&o.EnableHTTP2, "enable-http2", false, "If set, HTTP/2 will be enabled for the metrics server")
 	o.Zap.BindFlags(fs)
+	fs.VisitAll(func(f *flag.Flag) {
+		// Their own errors do not say what is allowed, but the usage does.
+		if strings.HasPrefix(f.Name, "zap-") && f.Name != "zap-devel" {
+			f.Value = explained{Value: f.Value, allowed: f.Usage}
+		}
+	})
+}
+
+// explained is a value whose errors say what is allowed.
+type explained struct {
+	flag.Value
+	allowed string
+}
+
+func (e explained) Set(value string) error {
+	if e.Value.Set(value) != nil {
+		return errors.New(e.allowed)
+	}
+	return nil
 }
 
 // bindController binds the flags of this operator.

@@ -61,8 +61,8 @@ func TestDefaults(t *testing.T) {
 			Finalizer:            "kubernetes.io/pvc-protection",
 			BatchWindow:          10 * time.Millisecond,
 			MaxBatchSize:         2000,
-			ConcurrentNamespaces: 32,
-			ConcurrentWrites:     32,
+			ConcurrentNamespaces: 16,
+			ConcurrentWrites:     16,
 			RecheckInterval:      time.Minute,
 		},
 	}
@@ -209,6 +209,17 @@ func TestBadLogValues(t *testing.T) {
 	}
 }
 
+// TestBadLogValuesSayWhatIsAllowed holds the logger's flags to the same as the others.
+func TestBadLogValuesSayWhatIsAllowed(t *testing.T) {
+	for name, allowed := range map[string]string{
+		"zap-encoder": "json", "zap-log-level": "debug", "zap-stacktrace-level": "panic", "zap-time-encoding": "rfc3339",
+	} {
+		for _, value := range []string{"never", "a\nb"} {
+			wantError(t, []string{"--" + name + "=" + value}, "-"+name, fmt.Sprintf("%q", value), allowed)
+		}
+	}
+}
+
 func TestBadArguments(t *testing.T) {
 	tests := map[string]struct {
 		args []string
@@ -257,6 +268,9 @@ func TestHelp(t *testing.T) {
 		if !errors.Is(err, flag.ErrHelp) {
 			t.Errorf("Parse(%s) = %v, want flag.ErrHelp", arg, err)
 		}
+		if _, tail, found := strings.Cut(text, "panic calling"); found { // flag.PrintDefaults says so.
+			t.Errorf("the help of %s ends with: panic calling%s", arg, tail)
+		}
 		for _, want := range []string{
 			program, "-version", "-leader-elect", "-leader-elect-resource-namespace", "-health-probe-bind-address",
 			"-metrics-bind-address", "-metrics-secure", "-metrics-cert-path", "-metrics-cert-name", "-metrics-cert-key",
@@ -265,7 +279,7 @@ func TestHelp(t *testing.T) {
 			"-watch-namespaces", "(default all)",
 			"-batch-window", "(default 10ms)",
 			"-max-batch-size", "(default 2000)",
-			"-concurrent-namespaces", "-concurrent-writes", "(default 32)",
+			"-concurrent-namespaces", "-concurrent-writes", "(default 16)",
 			"-recheck-interval", "(default 1m0s)",
 		} {
 			if !strings.Contains(text, want) {

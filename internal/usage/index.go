@@ -28,18 +28,14 @@ import (
 const PodClaimIndex = "spec.volumes.claimName"
 
 // IndexPodByClaim is a client.IndexerFunc. It returns the names of the claims
-// that the pod's volumes name, each once, whatever state the pod is in; it
-// returns nothing for objects that are not pods.
+// that the pod's volumes name, sorted and each once, whatever state the pod is in;
+// it returns nothing for objects that are not pods.
 func IndexPodByClaim(obj client.Object) []string {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return nil
 	}
-	var names []string
-	for name := range ClaimNames(pod) {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
+	names := slices.Collect(ClaimNames(pod))
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -36,7 +36,7 @@ func TestIndexPodByClaim(t *testing.T) {
 	}{
 		"no volumes":              {newPod(), nil},
 		"volumes without a claim": {newPod(otherVolumes), nil},
-		"claims":                  {newPod(claims("b", "a")), []string{"b", "a"}},
+		"claims":                  {newPod(claims("b", "a")), []string{"a", "b"}},
 		"each claim once":         {newPod(claims("a", "b", "a", "b", "a")), []string{"a", "b"}},
 		"ephemeral volumes":       {newPod(ephemeralVolume("v"), ephemeralVolume("w")), []string{"pod-v", "pod-w"}},
 		"ephemeral and by name":   {newPod(ephemeralVolume("v"), claims("pod-v")), []string{"pod-v"}},

@@ -17,12 +17,12 @@ limitations under the License.
 package usage_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/dump"
 	"k8s.io/client-go/tools/cache"
 
 	"pvc-protection-operator/internal/usage"
@@ -77,10 +77,10 @@ func TestTrimPod(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !apiequality.Semantic.DeepEqual(got, test.want) {
-				t.Errorf("TrimPod() = %s\nwant %s", dump.Pretty(got), dump.Pretty(test.want))
+				t.Errorf("TrimPod() = %s\nwant %s", asJSON(got), asJSON(test.want))
 			}
 			if !apiequality.Semantic.DeepEqual(test.pod, before) {
-				t.Errorf("TrimPod() changed its input to %s\nfrom %s", dump.Pretty(test.pod), dump.Pretty(before))
+				t.Errorf("TrimPod() changed its input to %s\nfrom %s", asJSON(test.pod), asJSON(before))
 			}
 		})
 	}
@@ -139,13 +139,13 @@ func TestTrimClaim(t *testing.T) {
 			before := test.claim.DeepCopy()
 			got := trimmedClaim(t, test.claim)
 			if !apiequality.Semantic.DeepEqual(got, test.want) {
-				t.Errorf("TrimClaim() = %s\nwant %s", dump.Pretty(got), dump.Pretty(test.want))
+				t.Errorf("TrimClaim() = %s\nwant %s", asJSON(got), asJSON(test.want))
 			}
 			if !apiequality.Semantic.DeepEqual(test.claim, before) {
-				t.Errorf("TrimClaim() changed its input to %s\nfrom %s", dump.Pretty(test.claim), dump.Pretty(before))
+				t.Errorf("TrimClaim() changed its input to %s\nfrom %s", asJSON(test.claim), asJSON(before))
 			}
 			if again := trimmedClaim(t, got); !apiequality.Semantic.DeepEqual(again, got) {
-				t.Errorf("a second TrimClaim() = %s\nwant no change to %s", dump.Pretty(again), dump.Pretty(got))
+				t.Errorf("a second TrimClaim() = %s\nwant no change to %s", asJSON(again), asJSON(got))
 			}
 		})
 	}
@@ -174,6 +174,14 @@ func TestTrimsPassOtherObjects(t *testing.T) {
 	if got, err := usage.TrimClaim(pod); err != nil || got != any(pod) {
 		t.Errorf("TrimClaim of a pod = (%v, %v), want it as it is", got, err)
 	}
+}
+
+func asJSON(object any) string {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 func trimmedPod(t *testing.T, pod *corev1.Pod) *corev1.Pod {

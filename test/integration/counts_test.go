@@ -1,0 +1,114 @@
+/*
+Copyright 2026.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"pvc-protection-operator/test/harness"
+)
+
+// TestLiveListsOfOneNamespace has many claims of one namespace that are deleted together.
+func TestLiveListsOfOneNamespace(t *testing.T) {
+	const claims, most = 500, 4
+	lists := releaseTogether(t, []*env{newEnv(t)}, claims)
+	t.Logf("%d claims of one namespace took %d live lists", claims, lists)
+	if lists == 0 || lists > most {
+		t.Errorf("%d live lists, want 1 to %d", lists, most)
+	}
+}
+
+// TestLiveListsOfManyNamespaces has claims of many namespaces that are deleted together.
+func TestLiveListsOfManyNamespaces(t *testing.T) {
+	const namespaces, claims, most = 100, 10, 2
+	var envs []*env
+	for range namespaces {
+		envs = append(envs, newEnv(t))
+	}
+	lists := releaseTogether(t, envs, claims)
+	t.Logf("%d claims of %d namespaces took %d live lists", namespaces*claims, namespaces, lists)
+	if lists < namespaces || lists > most*namespaces {
+		t.Errorf("%d live lists, want %d to %d", lists, namespaces, most*namespaces)
+	}
+}
+
+// releaseTogether creates that many unused claims in each of the namespaces, deletes all of them, many at once and one
+// namespace after the other, waits until they are gone, and returns how many live lists that took.
+func releaseTogether(t *testing.T, envs []*env, count int) (lists int) {
+	t.Helper()
+	claims := createTogether(t, envs, count)
+	startOperator(t, harness.Options{})
+	began := time.Now()
+	deleteTogether(t, claims)
+	deleted := time.Since(began)
+	forEach(t, claims, func(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+		return harness.Eventually(ctx, patience, func(ctx context.Context) error { return exists(ctx, claim, false) })
+	})
+	t.Logf("deleted within %s, gone within %s", deleted, time.Since(began))
+	var namespaces []string
+	for _, e := range envs {
+		namespaces = append(namespaces, e.namespace)
+	}
+	return liveLists(envs[0], namespaces...)
+}
+
+// createTogether creates that many protected claims in each of the namespaces, with further finalizers.
+func createTogether(t *testing.T, envs []*env, count int, finalizers ...string) []*corev1.PersistentVolumeClaim {
+	t.Helper()
+	var claims []*corev1.PersistentVolumeClaim
+	for _, e := range envs {
+		for i := range count {
+			claim := harness.Claim(e.namespace, fmt.Sprintf("data-%d", i))
+			claim.Finalizers = append([]string{harness.Finalizer}, finalizers...)
+			claims = append(claims, claim)
+		}
+	}
+	forEach(t, claims, func(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+		return suite.admin.Create(ctx, claim)
+	})
+	return claims
+}
+
+func deleteTogether(t *testing.T, claims []*corev1.PersistentVolumeClaim) {
+	t.Helper()
+	forEach(t, claims, func(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+		return suite.admin.Delete(ctx, claim)
+	})
+}
+
+// forEach does something to all claims, many at once.
+func forEach(
+	t *testing.T, claims []*corev1.PersistentVolumeClaim,
+	do func(context.Context, *corev1.PersistentVolumeClaim) error,
+) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(64)
+	for _, claim := range claims {
+		group.Go(func() error { return do(ctx, claim) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(errors.Join(err, context.Cause(t.Context())))
+	}
+}
