@@ -100,6 +100,10 @@ soak: cluster-binaries ## Play random traffic under faults for DURATION, and che
 	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) \
 		go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/e2e/soak
 
+.PHONY: bench
+bench: cluster-binaries ## Compare the operator with the in-tree controller and the floor; BENCHFLAGS are passed on.
+	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" go run ./test/perf $(BENCHFLAGS)
+
 .PHONY: demo
 demo: cluster-binaries ## Show the operator at work on a cluster of its own; KEEP=1 leaves that cluster up.
 	$(GO_BUILD)

@@ -165,7 +165,7 @@ func TestBackOffOfLists(t *testing.T) {
 
 // TestBurst proves that claims that keep coming do not cost a list each.
 func TestBurst(t *testing.T) {
-	const claims, every = 400, 15 * time.Millisecond // 6 s
+	const claims, every = 200, 15 * time.Millisecond // 3 s
 	tests := map[string]struct{ list, patch time.Duration }{
 		"slow lists": {100 * time.Millisecond, time.Millisecond},
 		"fast lists": {time.Millisecond, 30 * time.Millisecond},
@@ -190,10 +190,10 @@ func TestBurst(t *testing.T) {
 					w.wait(every)
 				}
 				w.wait(10 * time.Second)
-				// The first one, one after each pause of 3 s, one for the rest, and
-				// some because a batch holds 100 claims.
-				if got := len(w.seen("list")); got > 10 {
-					t.Errorf("%d claims in 6 seconds cost %d lists, want at most 10", claims, got)
+				// The first one, one after a pause of 3 s, one for the rest, and some
+				// because a batch holds 100 claims.
+				if got := len(w.seen("list")); got > 6 {
+					t.Errorf("%d claims in 3 seconds cost %d lists, want at most 6", claims, got)
 				}
 				for _, object := range objects {
 					w.expect("gone", object.GetName())
@@ -223,7 +223,7 @@ func TestAloneNeverWaits(t *testing.T) {
 // once: it is worth a list.
 func TestFullBatchesDoNotWait(t *testing.T) {
 	var objects []client.Object
-	for i := range 350 {
+	for i := range 250 {
 		objects = append(objects, candidate(fmt.Sprint("c", i)))
 	}
 	inWorld(t, func(w *world) {
@@ -231,8 +231,8 @@ func TestFullBatchesDoNotWait(t *testing.T) {
 			w.feed.Add(requestOf(object.GetName()))
 		}
 		w.wait(w.Options.BatchWindow)
-		if got := len(w.seen("list")); got != 4 {
-			t.Errorf("350 claims cost %d lists, want 4, since a batch holds 100", got)
+		if got := len(w.seen("list")); got != 3 {
+			t.Errorf("250 claims cost %d lists, want 3, since a batch holds 100", got)
 		}
 		for _, object := range objects {
 			w.expect("gone", object.GetName())

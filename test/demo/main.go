@@ -34,14 +34,17 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"pvc-protection-operator/test/cluster"
 	"pvc-protection-operator/test/harness"
 )
 
 func main() {
+	log.SetLogger(logr.Discard()) // Only controller-runtime's clients would use it.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
 	stop()
