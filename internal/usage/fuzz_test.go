@@ -46,6 +46,8 @@ func seeds(f *testing.F) {
 		"",
 		pod + running + named + claimA,
 		pod + notScheduled + named + claimA,
+		pod + ended + named + claimA,
+		pod + gone + named + claimA,
 		pod + running + ephemeral + claimOfPod,
 		pod + running + ephemeral + claimOfAnother,
 		pod + gone + ephemeral + claimOfPod,

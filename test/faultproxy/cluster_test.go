@@ -206,7 +206,7 @@ func testHeldSync(t *testing.T, e *env) {
 		t.Error("the informer has synced")
 	}
 	gate.Release()
-	held.want("add a", "add b")
+	held.wantInitially("add a", "add b")
 	held.wantSync()
 }
 
@@ -230,21 +230,11 @@ func testExpiredInformer(t *testing.T, e *env) {
 	gate.Release()
 
 	// Had the watch gone on from where it was, the informer would know of the object that it has missed.
-	i.want("add after")
+	events := i.until("add after")
 	e.delete("after")
-	var events []string
-	for !slices.Contains(events, "delete after") {
-		select {
-		case event := <-i.events:
-			events = append(events, event)
-		case <-e.ctx.Done():
-			t.Fatalf("no deletion, but %q", events)
-		}
-	}
-	for _, event := range events {
-		if event == "add missed" || event == "delete missed" {
-			t.Errorf("the informer knows what it has missed: %q", events)
-		}
+	events = append(events, i.until("delete after")...)
+	if slices.Contains(events, "add missed") || slices.Contains(events, "delete missed") {
+		t.Errorf("the informer knows what it has missed: %q", events)
 	}
 }
 

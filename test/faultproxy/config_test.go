@@ -42,9 +42,11 @@ func TestConfig(t *testing.T) {
 	if base.Host != f.backend.URL || base.ServerName == "" {
 		t.Errorf("the base has changed: %v", base)
 	}
-	f.client, err = rest.HTTPClientFor(config)
-	must(t, err)
+	f.use(config)
 	f.wantBody(f.get(podsOfA))
+	if f.proxy.Count(pods) != 1 {
+		t.Error("the request has not gone through the proxy")
+	}
 }
 
 func TestWriteKubeconfig(t *testing.T) {
@@ -54,7 +56,10 @@ func TestWriteKubeconfig(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "token"), []byte("first"), 0o600))
 	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{
-			"used":   {Server: f.backend.URL, InsecureSkipTLSVerify: true, TLSServerName: "something else"},
+			"used": {
+				Server: f.backend.URL, CertificateAuthority: "nothing", InsecureSkipTLSVerify: true,
+				TLSServerName: "something else", ProxyURL: "http://127.0.0.1:1",
+			},
 			"unused": {Server: "https://elsewhere"},
 		},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"user": {TokenFile: "token"}},
@@ -65,8 +70,7 @@ func TestWriteKubeconfig(t *testing.T) {
 	must(t, f.proxy.WriteKubeconfig(source, target))
 	config, err := clientcmd.BuildConfigFromFlags("", target)
 	must(t, err)
-	f.client, err = rest.HTTPClientFor(config)
-	must(t, err)
+	f.use(config)
 	f.wantBody(f.get(podsOfA))
 	if got := f.backend.seen()[0].Header.Get("Authorization"); got != "Bearer first" {
 		t.Errorf("the server got credentials %q", got)

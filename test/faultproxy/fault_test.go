@@ -75,20 +75,37 @@ func TestAnswer(t *testing.T) {
 }
 
 func TestExpiredOnAWatch(t *testing.T) {
-	for name, accept := range map[string]string{
-		"JSON":                  "application/json",
-		"protobuf":              "application/vnd.kubernetes.protobuf,application/json",
-		"protobuf of metadata":  "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-		"something unknown":     "application/cbor,application/json",
-		"nothing in particular": "*/*",
+	const (
+		json     = "application/json"
+		protobuf = "application/vnd.kubernetes.protobuf"
+	)
+	for _, c := range []struct{ name, accept, contentType string }{
+		{"JSON", json, json},
+		{"protobuf", protobuf + "," + json, protobuf + ";stream=watch"},
+		{"protobuf of metadata", protobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1", protobuf + ";stream=watch"},
+		{"something unknown", "application/cbor," + json, json},
+		{"nothing in particular", "*/*", json},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(t)
-			f.config.AcceptContentTypes = accept
+			f.config.AcceptContentTypes = c.accept
+			var contentType string
+			f.config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(r *http.Request) (*http.Response, error) {
+					response, err := inner.RoundTrip(r)
+					if err == nil {
+						contentType = response.Header.Get("Content-Type")
+					}
+					return response, err
+				})
+			})
 			f.proxy.Add(faultproxy.Rule{Match: faultproxy.Match{Verb: "watch"}, Fault: faultproxy.Expired()})
 			watch, err := f.clientset().CoreV1().Pods("a").Watch(f.ctx, metav1.ListOptions{ResourceVersion: "5"})
 			must(t, err)
 			defer watch.Stop()
+			if contentType != c.contentType {
+				t.Errorf("the content type is %q, want %q", contentType, c.contentType)
+			}
 			event := <-watch.ResultChan()
 			if err := apierrors.FromObject(event.Object); event.Type != kwatch.Error || !apierrors.IsResourceExpired(err) {
 				t.Errorf("got %s: %v", event.Type, err)
@@ -101,6 +118,12 @@ func TestExpiredOnAWatch(t *testing.T) {
 			}
 		})
 	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
+	return r(request)
 }
 
 func TestReset(t *testing.T) {

@@ -48,18 +48,28 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t, ctx: testContext(t), backend: newBackend(t)}
-	var err error
-	if f.proxy, err = faultproxy.New(t.Context(), f.backend.config()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { must(t, f.proxy.Close()) })
-	if f.config, err = f.proxy.Config(f.backend.config()); err != nil {
-		t.Fatal(err)
-	}
-	if f.client, err = rest.HTTPClientFor(f.config); err != nil {
-		t.Fatal(err)
-	}
+	f.newProxy(t.Context(), f.backend.config())
 	return f
+}
+
+// newProxy makes a proxy and a client of it with the given server.
+func (f *fixture) newProxy(ctx context.Context, upstream *rest.Config) {
+	f.t.Helper()
+	proxy, err := faultproxy.New(ctx, upstream)
+	must(f.t, err)
+	f.t.Cleanup(func() { must(f.t, proxy.Close()) })
+	f.proxy = proxy
+	config, err := proxy.Config(f.backend.config())
+	must(f.t, err)
+	f.use(config)
+}
+
+// use makes the client one of the given configuration.
+func (f *fixture) use(config *rest.Config) {
+	f.t.Helper()
+	client, err := rest.HTTPClientFor(config)
+	must(f.t, err)
+	f.config, f.client = config, client
 }
 
 // useHTTP1 makes the client use HTTP/1.1.
@@ -69,8 +79,7 @@ func (f *fixture) useHTTP1() {
 	base.NextProtos = []string{"http/1.1"}
 	config, err := f.proxy.Config(base)
 	must(f.t, err)
-	f.client, err = rest.HTTPClientFor(config)
-	must(f.t, err)
+	f.use(config)
 }
 
 // testContext returns a context that ends a test that hangs.
@@ -113,7 +122,7 @@ func (f *fixture) get(path string) answer {
 }
 
 func (f *fixture) do(ctx context.Context, method, path, content string) answer {
-	request, err := http.NewRequestWithContext(ctx, method, f.proxy.URL()+path, strings.NewReader(content))
+	request, err := http.NewRequestWithContext(ctx, method, f.config.Host+path, strings.NewReader(content))
 	if err != nil {
 		return answer{err: err}
 	}
@@ -184,7 +193,7 @@ func (f *fixture) watch(path string) *clientWatch {
 func (f *fixture) beginWatch(path string) *clientWatch {
 	f.t.Helper()
 	w := &clientWatch{t: f.t, ctx: f.ctx, answered: make(chan struct{}), events: make(chan string, 100)}
-	go func() { w.events <- fmt.Sprintf("end: %v", w.receive(f.client, f.proxy.URL()+path)) }()
+	go func() { w.events <- fmt.Sprintf("end: %v", w.receive(f.client, f.config.Host+path)) }()
 	select {
 	case w.server = <-f.backend.watches:
 	case <-f.ctx.Done():

@@ -18,6 +18,7 @@ package faultproxy_test
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -71,6 +72,39 @@ func (i *informer) want(events ...string) {
 		case <-i.env.ctx.Done():
 			i.env.t.Fatalf("%q has not come", event)
 		}
+	}
+}
+
+// until returns what the informer is told up to the given event.
+func (i *informer) until(event string) []string {
+	i.env.t.Helper()
+	var events []string
+	for !slices.Contains(events, event) {
+		select {
+		case got := <-i.events:
+			events = append(events, got)
+		case <-i.env.ctx.Done():
+			i.env.t.Fatalf("%q has not come, but %q", event, events)
+		}
+	}
+	return events
+}
+
+// wantInitially checks what the informer is told of the objects that exist when it starts, which have no order.
+func (i *informer) wantInitially(events ...string) {
+	i.env.t.Helper()
+	var got []string
+	for range events {
+		select {
+		case event := <-i.events:
+			got = append(got, event)
+		case <-i.env.ctx.Done():
+			i.env.t.Fatalf("got %q, want %q", got, events)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, events) {
+		i.env.t.Fatalf("got %q, want %q", got, events)
 	}
 }
 

@@ -67,12 +67,8 @@ func TestProxyUsesNoCredentialsOfItsOwn(t *testing.T) {
 	must(t, err)
 	upstream := f.backend.config()
 	upstream.CertData, upstream.KeyData = certificate, key
-	f.proxy, err = faultproxy.New(t.Context(), upstream)
-	must(t, err)
-	t.Cleanup(func() { must(t, f.proxy.Close()) })
-
-	f.client, err = rest.HTTPClientFor(rest.AnonymousClientConfig(f.config))
-	must(t, err)
+	f.newProxy(t.Context(), upstream)
+	f.use(rest.AnonymousClientConfig(f.config))
 	f.wantBody(f.get(podsOfA))
 	request := f.backend.seen()[0]
 	if credentials := request.Header.Values("Authorization"); len(credentials) > 0 {
@@ -80,6 +76,17 @@ func TestProxyUsesNoCredentialsOfItsOwn(t *testing.T) {
 	}
 	if len(request.TLS.PeerCertificates) > 0 {
 		t.Error("the server got a certificate")
+	}
+}
+
+// Whether to compress is between client and server.
+func TestProxyDoesNotAskForCompression(t *testing.T) {
+	f := newFixture(t)
+	f.config.DisableCompression = true
+	f.use(f.config)
+	f.wantBody(f.get(podsOfA))
+	if encoding := f.backend.seen()[0].Header.Values("Accept-Encoding"); len(encoding) > 0 {
+		t.Errorf("the server may use %q", encoding)
 	}
 }
 
@@ -164,9 +171,7 @@ func TestClose(t *testing.T) {
 			f := newFixture(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			var err error
-			f.proxy, err = faultproxy.New(ctx, f.backend.config())
-			must(t, err)
+			f.newProxy(ctx, f.backend.config())
 
 			requests := f.proxy.HoldRequests(faultproxy.Match{Namespace: "a"})
 			responses := f.proxy.HoldResponses(faultproxy.Match{Namespace: "b"})

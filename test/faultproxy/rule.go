@@ -42,9 +42,8 @@ type ActiveRule struct {
 	rule  Rule
 	hits  tally
 
-	// skipped and removed are guarded by the proxy's lock.
+	// skipped is guarded by the proxy's lock.
 	skipped int
-	removed bool
 }
 
 // Add makes the proxy obey a rule from now on, until it is removed.
@@ -66,7 +65,6 @@ func (p *Proxy) add(rule Rule) *ActiveRule {
 func (r *ActiveRule) Remove() {
 	r.proxy.mu.Lock()
 	defer r.proxy.mu.Unlock()
-	r.removed = true
 	r.proxy.rules = slices.DeleteFunc(r.proxy.rules, func(other *ActiveRule) bool { return other == r })
 }
 
@@ -84,7 +82,7 @@ func (r *ActiveRule) Wait(ctx context.Context, n int) error {
 func (r *ActiveRule) take(request Request) bool {
 	r.proxy.mu.Lock()
 	defer r.proxy.mu.Unlock()
-	if r.removed || !r.rule.Match.matches(request) {
+	if !slices.Contains(r.proxy.rules, r) || !r.rule.Match.matches(request) {
 		return false
 	}
 	if r.skipped < r.rule.Skip {

@@ -41,6 +41,9 @@ func TestHoldEvents(t *testing.T) {
 	must(t, gate.Waiting(f.ctx, 2))
 	other.send("other")
 	other.want("other")
+	otherFresh := f.watch(podsOfB + watch)
+	otherFresh.send("other")
+	otherFresh.want("other")
 	running.wantNothing()
 	fresh.wantNothing()
 	// Only watches are held.
@@ -174,6 +177,7 @@ func TestExpire(t *testing.T) {
 	namespace := faultproxy.Match{Resource: "pods", Namespace: "a"}
 	rule := f.proxy.Expire(namespace, 2)
 	w.want(cleanEnd)
+	f.watch(podsOfB + watch + resumed)
 	for range 2 {
 		got := f.get(podsOfA + watch + resumed)
 		if got.err != nil || got.status != http.StatusOK || !strings.Contains(got.body, `"code":410`) {

@@ -80,15 +80,17 @@ func TestLeaderElection(t *testing.T) {
 	})
 }
 
-// TestNoLeaseAccess has an operator that can never lead.
+// TestNoLeaseAccess has an operator that could never lead.
 func TestNoLeaseAccess(t *testing.T) {
 	e := newEnv(t)
 	account := e.serviceAccount("no-lease")
 	e.bind(account, harness.ManagerRole)
 	fails(t, harness.Options{
 		Kubeconfig: e.accountKubeconfig(account.Name),
-		Args:       append(deploymentArgs(t), "--watch-namespaces="+e.namespace),
-	}, "update leases.coordination.k8s.io "+harness.Lease+" in namespace "+harness.Namespace)
+		Args: []string{
+			"--leader-elect", "--leader-elect-resource-namespace=" + e.namespace, "--watch-namespaces=" + e.namespace,
+		},
+	}, "create leases.coordination.k8s.io", "update leases.coordination.k8s.io", harness.Lease, e.namespace)
 }
 
 // leaseWatch collects who held the leader election lease, one after the other.

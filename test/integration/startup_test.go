@@ -189,7 +189,7 @@ func TestNoCluster(t *testing.T) {
 func TestAnonymous(t *testing.T) {
 	e := newEnv(t)
 	kubeconfig := e.kubeconfig(func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) { user.Token = "" })
-	fails(t, harness.Options{Kubeconfig: kubeconfig}, "403", "forbid")
+	fails(t, harness.Options{Kubeconfig: kubeconfig}, "403", "config/rbac")
 }
 
 // TestOneNamespace has an operator that works in one namespace, with the permissions for just that.
