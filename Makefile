@@ -92,7 +92,7 @@ test-unit: ## Run only the tests that need no control plane.
 .PHONY: test-e2e
 test-e2e: vet cluster-binaries ## Run the tests under faults, and a minute of random traffic, on real control planes.
 	$(require-c-compiler)
-	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" $(GO_TEST) -count=1 -timeout 30m ./test/e2e/...
+	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" $(GO_TEST) -count=1 -p 1 -timeout 30m ./test/e2e/...
 
 DURATION ?= 10m
 .PHONY: soak

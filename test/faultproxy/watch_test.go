@@ -17,6 +17,7 @@ limitations under the License.
 package faultproxy_test
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -53,6 +54,11 @@ func TestHoldEvents(t *testing.T) {
 	gate.Release()
 	running.want("one", "two")
 	fresh.want("three", "four")
+	ended, cancel := context.WithCancel(f.ctx)
+	cancel()
+	if gate.Waiting(ended, 1) == nil {
+		t.Error("a watch waits at a gate that is released")
+	}
 	running.send("after")
 	running.want("after")
 	later := f.watch(podsOfA + watch)
