@@ -39,14 +39,15 @@ func Permissions(namespaces ...string) []Permission {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	var needed []Permission
+	needed := make([]Permission, 0, 5*len(namespaces))
 	for _, namespace := range namespaces {
-		for _, verb := range []string{"list", "watch", "patch"} {
-			needed = append(needed, Permission{Namespace: namespace, Verb: verb, Resource: "persistentvolumeclaims"})
-		}
-		for _, verb := range []string{"list", "watch"} {
-			needed = append(needed, Permission{Namespace: namespace, Verb: verb, Resource: "pods"})
-		}
+		needed = append(needed,
+			Permission{Namespace: namespace, Verb: "list", Resource: "persistentvolumeclaims"},
+			Permission{Namespace: namespace, Verb: "watch", Resource: "persistentvolumeclaims"},
+			Permission{Namespace: namespace, Verb: "patch", Resource: "persistentvolumeclaims"},
+			Permission{Namespace: namespace, Verb: "list", Resource: "pods"},
+			Permission{Namespace: namespace, Verb: "watch", Resource: "pods"},
+		)
 	}
 	return needed
 }

@@ -138,7 +138,8 @@ func (o *Options) bindController(fs *flag.FlagSet) {
 		"How long a claim waits for others of its namespace, to be looked at together; while they keep coming, up to 20 times as long.")
 	number(fs, &c.MaxBatchSize, "max-batch-size", "The largest number of claims that are released on one list of pods.")
 	number(fs, &c.ConcurrentNamespaces, "concurrent-namespaces", "The number of namespaces that are worked on at once.")
-	number(fs, &c.ConcurrentWrites, "concurrent-writes", "The number of claims that are written at once in each of these namespaces.")
+	number(fs, &c.ConcurrentWrites, "concurrent-writes",
+		"The number of claims that are written at once in each of these namespaces.")
 	duration(fs, &c.RecheckInterval, "recheck-interval", time.Second,
 		"How long a claim in deletion that a pod uses waits for an event, before it is looked at again by itself.")
 }

@@ -193,10 +193,10 @@ func TestCut(t *testing.T) {
 
 func TestCutOfAWatch(t *testing.T) {
 	f := newFixture(t)
-	f.proxy.Add(faultproxy.Rule{Match: pods, Fault: faultproxy.Cut(6)})
+	f.proxy.Add(faultproxy.Rule{Match: pods, Fault: faultproxy.Cut(3)})
 	w := f.watch(podsOfA + watch)
-	w.send("12345", "789")
-	w.want("12345")
+	w.send("12345")
+	w.want("123")
 	select {
 	case event := <-w.events:
 		if event == cleanEnd || !strings.HasPrefix(event, "end: ") {
