@@ -117,7 +117,7 @@ verify-generated: ## Check that generated files are current.
 	@state() { git status --porcelain; git diff; }; \
 	before="$$(state)"; \
 	$(MAKE) --no-print-directory manifests generate; \
-	diff <(printf '%s\n' "$$before") <(state) || { \
+	diff <(printf '%s\n' "$$before") <(printf '%s\n' "$$(state)") || { \
 		echo "make $@: the files above were out of date; commit what 'make manifests generate' has just written" >&2; \
 		exit 1; \
 	}
