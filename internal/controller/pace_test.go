@@ -27,6 +27,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -161,6 +162,43 @@ func TestBackOffOfLists(t *testing.T) {
 		w.add("c3")
 		w.expect("gone", "c3") // within a second: the first back-off is short
 	}, objects...)
+}
+
+// TestBackOffOfListsOutlivesOthers proves that claims which only need protection, and
+// come while the candidates wait, do not start the back-off anew.
+func TestBackOffOfListsOutlivesOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.onList = func(context.Context, int) error { return errTest }
+		w.feed.Add(requestOf("c1"))
+		for range 100 { // 10 s
+			w.feed.Add(requestOf("protected"))
+			w.wait(100 * time.Millisecond)
+		}
+		// At 0, 0.05, 0.15, 0.35, 0.75, 1.55, 3.15 and 6.35 s.
+		if got := len(w.failed()); got != 8 {
+			t.Errorf("%d lists failed in 10 seconds, want 8", got)
+		}
+	}, candidate("c1"), claimWith("protected", testFinalizer))
+}
+
+// TestBackOffOfListsIsForgotten proves that it starts anew once no candidate waits.
+func TestBackOffOfListsIsForgotten(t *testing.T) {
+	c1 := candidate("c1")
+	inWorld(t, func(w *world) {
+		w.onList = func(context.Context, int) error { return errTest }
+		w.add("c1")
+		end := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := w.server.Patch(w.ctx, c1, end); err != nil { // by somebody else
+			t.Fatal(err)
+		}
+		w.wait(time.Minute)
+		w.failed()
+		w.add("c2")
+		// At 0, 50, 150, 350 and 750 ms.
+		if got := len(w.failed()); got != 5 {
+			t.Errorf("%d lists failed in a second, want 5", got)
+		}
+	}, c1, candidate("c2"))
 }
 
 // TestBurst proves that claims that keep coming do not cost a list each.

@@ -451,7 +451,8 @@ func TestReadsEveryClaimBeforeTheList(t *testing.T) {
 		w.pages = [][]corev1.Pod{{podOf("p1", "other")}, {podOf("p2", "c2")}}
 		w.add("c1", "protected", "c2", "new", "missing", "c3")
 		got := w.seen("")
-		slices.Sort(got[9:])
+		last := max(0, len(got)-2)
+		slices.Sort(got[last:]) // Writes go out together.
 		want := []string{
 			"read c1", "read protected", "read c2", "read new", "read missing", "read c3",
 			"protect new",
@@ -459,7 +460,6 @@ func TestReadsEveryClaimBeforeTheList(t *testing.T) {
 			"list 0", "list 1",
 			"release c1", "release c3",
 		}
-		slices.Sort(want[9:])
 		if !slices.Equal(got, want) {
 			t.Errorf("the calls were %q, want %q", got, want)
 		}

@@ -116,6 +116,15 @@ type explained struct {
 	allowed string
 }
 
+// String implements flag.Value. The flag package calls it on the zero value, too.
+func (e explained) String() string {
+	if e.Value == nil {
+		return ""
+	}
+	return e.Value.String()
+}
+
+// Set implements flag.Value.
 func (e explained) Set(value string) error {
 	if e.Value.Set(value) != nil {
 		return errors.New(e.allowed)
