@@ -1,0 +1,444 @@
+/*
+Copyright 2026.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"pvc-protection-operator/internal/batch"
+	"pvc-protection-operator/internal/metrics"
+	"pvc-protection-operator/internal/usage"
+)
+
+const testFinalizer = "example.com/protection"
+
+// world is a reconciler and all that it sees: a cache and an API server (a fake
+// client: what is in it is in the cache at once), live lists of pods, and a worker
+// that calls Reconcile as a controller does.
+//
+// It runs in a synctest bubble, so that time is virtual for the reconciler's clock
+// and the batching source alike.
+type world struct {
+	*PersistentVolumeClaimReconciler
+
+	t      *testing.T
+	ctx    context.Context
+	cancel context.CancelFunc
+	server client.WithWatch
+	feed   workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	mu sync.Mutex
+	// What a test may set (see set): the pages of every live list, and hooks that
+	// run before the calls that they are named after. A hook's error is the call's.
+	pages                     [][]corev1.Pod
+	onRead, onLookUp, onPatch func(ctx context.Context, claim string) error
+	onList                    func(ctx context.Context, page int) error
+	onEvent                   func()
+	// What the reconciler did.
+	calls    []string // in order
+	lists    []*client.ListOptions
+	errs     []error
+	backOffs map[reconcile.Request]int
+	events   []recordedEvent
+	cached   []handedOut
+}
+
+type recordedEvent struct{ claim, pod, kind, reason, action, note string }
+
+// handedOut is an object of the cache, and what it was when it was handed out.
+type handedOut struct{ shared, original client.Object }
+
+// inWorld runs the test in a world with the objects.
+func inWorld(t *testing.T, test func(*world), objects ...client.Object) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, backOffs: map[reconcile.Request]int{}}
+		ctx, cancel := context.WithCancel(log.IntoContext(t.Context(), logr.Discard()))
+		w.ctx, w.cancel = ctx, cancel
+		w.server = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).
+			WithIndex(&corev1.Pod{}, usage.PodClaimIndex, usage.IndexPodByClaim).Build()
+		w.PersistentVolumeClaimReconciler = &PersistentVolumeClaimReconciler{
+			Client:    interceptor.NewClient(w.server, interceptor.Funcs{Get: w.get, List: w.lookUp, Patch: w.patch}),
+			APIReader: interceptor.NewClient(w.server, interceptor.Funcs{List: w.list}),
+			Recorder:  w,
+			Options: Options{
+				Finalizer: testFinalizer, MaxBatchSize: 100, ConcurrentNamespaces: 1, ConcurrentWrites: 4,
+				BatchWindow: 10 * time.Millisecond, RecheckInterval: time.Minute,
+			},
+			Clock: clock.RealClock{},
+		}
+		w.failedLists = batch.RateLimiter[string]()
+		w.batches = batch.NewSource(
+			batch.Options{Window: w.Options.BatchWindow, MaxSize: w.Options.MaxBatchSize, RateLimiter: w.limiter()},
+			source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+				w.feed = q
+				return nil
+			}))
+		w.work()
+		test(w)
+		w.cancel()
+		synctest.Wait()
+		w.checkCache()
+	})
+}
+
+// work starts the one worker of the controller.
+func (w *world) work() {
+	queue := workqueue.NewTypedRateLimitingQueue(batch.RateLimiter[batch.Namespace]())
+	context.AfterFunc(w.ctx, queue.ShutDown)
+	if err := w.batches.Start(w.ctx, queue); err != nil {
+		w.t.Fatalf("starting the source failed: %v", err)
+	}
+	go func() {
+		for {
+			namespace, shutdown := queue.Get()
+			if shutdown {
+				return
+			}
+			if err := w.call(namespace); err != nil {
+				queue.AddRateLimited(namespace)
+			} else {
+				queue.Forget(namespace)
+			}
+			queue.Done(namespace)
+		}
+	}()
+}
+
+func (w *world) call(namespace batch.Namespace) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+		if err != nil {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.errs = append(w.errs, err)
+		}
+	}()
+	result, err := w.Reconcile(w.ctx, namespace)
+	if result != (reconcile.Result{}) {
+		w.t.Errorf("Reconcile() = %+v, want an empty result: the source does the waiting", result)
+	}
+	return err
+}
+
+// add adds the claims as a source does, and gives the reconciler a second.
+func (w *world) add(names ...string) {
+	for _, name := range names {
+		w.feed.Add(requestOf(name))
+	}
+	w.wait(time.Second)
+}
+
+func (w *world) wait(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func requestOf(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}}
+}
+
+// set changes what happens from now on.
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+// note notes a call and returns the error of the test's hook for it.
+func (w *world) note(ctx context.Context, call, claim string, hook *func(context.Context, string) error) error {
+	w.mu.Lock()
+	w.calls = append(w.calls, call+" "+claim)
+	run := *hook
+	w.mu.Unlock()
+	if run != nil {
+		return run(ctx, claim)
+	}
+	return nil
+}
+
+// seen returns the calls with the prefix, and forgets all.
+func (w *world) seen(prefixes ...string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []string
+	for _, call := range w.calls {
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(call, prefix) }) {
+			found = append(found, call)
+		}
+	}
+	w.calls = nil
+	return found
+}
+
+// failed returns the errors of Reconcile, and forgets them.
+func (w *world) failed() []error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	errs := w.errs
+	w.errs = nil
+	return errs
+}
+
+func (w *world) get(
+	ctx context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
+	if err := w.note(ctx, "read", key.Name, &w.onRead); err != nil {
+		return err
+	}
+	if err := w.server.Get(ctx, key, obj, opts...); err != nil {
+		return err
+	}
+	w.remember(obj)
+	return nil
+}
+
+func (w *world) lookUp(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	claim := strings.TrimPrefix(options.FieldSelector.String(), usage.PodClaimIndex+"=")
+	if err := w.note(ctx, "look up", claim, &w.onLookUp); err != nil {
+		return err
+	}
+	if err := w.server.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	for i := range list.(*corev1.PodList).Items {
+		w.remember(&list.(*corev1.PodList).Items[i])
+	}
+	return nil
+}
+
+// list is the live list, of the test's pages. Their tokens are their numbers.
+func (w *world) list(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	page := 0
+	if options.Continue != "" {
+		page = int(options.Continue[0] - '0')
+	}
+	w.mu.Lock()
+	w.calls = append(w.calls, fmt.Sprint("list ", page))
+	w.lists = append(w.lists, options)
+	pages, run := w.pages, w.onList
+	w.mu.Unlock()
+	if run != nil {
+		if err := run(ctx, page); err != nil {
+			return err
+		}
+	}
+	pods := list.(*corev1.PodList)
+	if page < len(pages) {
+		pods.Items = slices.Clone(pages[page])
+	}
+	if page+1 < len(pages) {
+		pods.Continue = fmt.Sprint(page + 1)
+	}
+	return ctx.Err()
+}
+
+// patch does what the API server does with the two patches of this program.
+func (w *world) patch(ctx context.Context, _ client.WithWatch, obj client.Object, p client.Patch, _ ...client.PatchOption) error {
+	data, err := p.Data(obj)
+	if err != nil {
+		return err
+	}
+	var parsed struct {
+		Metadata struct {
+			UID    types.UID `json:"uid"`
+			Add    []string  `json:"finalizers"`
+			Remove []string  `json:"$deleteFromPrimitiveList/finalizers"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(data, &parsed); err != nil {
+		return err
+	}
+	operation := "protect"
+	if len(parsed.Metadata.Remove) > 0 {
+		operation = "release"
+	}
+	if err := w.note(ctx, operation, obj.GetName(), &w.onPatch); err != nil {
+		return err
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := w.server.Get(ctx, client.ObjectKeyFromObject(obj), claim); err != nil {
+		return err
+	}
+	if claim.UID != parsed.Metadata.UID {
+		return invalid("metadata", "uid")
+	}
+	remove := func(f string) bool { return slices.Contains(parsed.Metadata.Remove, f) }
+	claim.Finalizers = append(slices.DeleteFunc(claim.Finalizers, remove), parsed.Metadata.Add...)
+	if claim.DeletionTimestamp != nil && len(parsed.Metadata.Add) > 0 {
+		return invalid("metadata", "finalizers")
+	}
+	return w.server.Update(ctx, claim)
+}
+
+func invalid(path ...string) error {
+	return apierrors.NewInvalid(schemaKind, "c", field.ErrorList{
+		field.Invalid(field.NewPath(path[0], path[1:]...), "x", "no"),
+	})
+}
+
+var schemaKind = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim").GroupKind()
+
+// Eventf makes the world an events.EventRecorder.
+func (w *world) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	w.mu.Lock()
+	w.events = append(w.events, recordedEvent{
+		claim: regarding.(client.Object).GetName(), pod: related.(client.Object).GetName(),
+		kind: kind, reason: reason, action: action, note: fmt.Sprintf(note, args...),
+	})
+	run := w.onEvent
+	w.mu.Unlock()
+	if run != nil {
+		run()
+	}
+}
+
+// limiter returns the source's default, and counts what backs off.
+func (w *world) limiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return countingLimiter{batch.RateLimiter[reconcile.Request](), w}
+}
+
+type countingLimiter struct {
+	workqueue.TypedRateLimiter[reconcile.Request]
+	world *world
+}
+
+func (c countingLimiter) When(r reconcile.Request) time.Duration {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	c.world.backOffs[r]++
+	return c.TypedRateLimiter.When(r)
+}
+
+// remember keeps what the cache handed out, as it was.
+func (w *world) remember(obj client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cached = append(w.cached, handedOut{obj, obj.DeepCopyObject().(client.Object)})
+}
+
+// checkCache fails the test if an object of the cache was changed (S5).
+func (w *world) checkCache() {
+	w.t.Helper()
+	for _, h := range w.cached {
+		if !apiequality.Semantic.DeepEqual(h.shared, h.original) {
+			w.t.Errorf("%T %s of the cache was changed", h.shared, h.shared.GetName())
+		}
+	}
+}
+
+// blockedClaims returns how many claims the metrics say are blocked.
+func blockedClaims(t *testing.T) float64 {
+	t.Helper()
+	var metric dto.Metric
+	if err := metrics.BlockedClaims.Write(&metric); err != nil {
+		t.Fatal(err)
+	}
+	return metric.GetGauge().GetValue()
+}
+
+// finalizers returns those that the claim has on the server, or "gone".
+func (w *world) finalizers(name string) string {
+	claim := &corev1.PersistentVolumeClaim{}
+	err := w.server.Get(context.Background(), requestOf(name).NamespacedName, claim)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "gone"
+	case err != nil:
+		w.t.Fatal(err)
+	}
+	return strings.Join(claim.Finalizers, ",")
+}
+
+// expect fails the test unless the claims have the finalizers, or are "gone".
+func (w *world) expect(want string, names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		if got := w.finalizers(name); got != want {
+			w.t.Errorf("claim %s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func claimWith(name string, finalizers ...string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: name, UID: types.UID(name + "-uid"), Finalizers: finalizers,
+	}}
+}
+
+// candidate returns a claim that is being deleted and was protected.
+func candidate(name string) *corev1.PersistentVolumeClaim {
+	claim := claimWith(name, testFinalizer)
+	claim.DeletionTimestamp = new(metav1.Now())
+	return claim
+}
+
+func candidates(names ...string) []client.Object {
+	var objects []client.Object
+	for _, name := range names {
+		objects = append(objects, candidate(name))
+	}
+	return objects
+}
+
+// podOf returns a running pod that names the claims.
+func podOf(name string, claims ...string) corev1.Pod {
+	pod := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name + "-uid")},
+		Spec:       corev1.PodSpec{NodeName: "node"},
+	}
+	for _, claim := range claims {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+		}})
+	}
+	return pod
+}
+
+var errTest = errors.New("the server is on fire")
