@@ -47,8 +47,6 @@ var suite struct {
 	manifests harness.Manifests
 	// warnings are those of the API server about the manifests.
 	warnings []string
-	// dir is for the suite's files.
-	dir string
 	// binary is the operator.
 	binary string
 	// kubeconfig is that of the operator's ServiceAccount.
@@ -60,10 +58,10 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := setUp(ctx)
+	release() // from here on, a signal ends the tests at once, and the cluster's watchdog cleans up
+
 	code := 1
 	if err == nil {
 		code = m.Run()
@@ -83,11 +81,7 @@ func setUp(ctx context.Context) (err error) {
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		return err
 	}
-	if suite.dir, err = os.MkdirTemp("", "integration-"); err != nil {
-		return err
-	}
 	suite.cluster, err = cluster.Start(ctx, cluster.Options{
-		Dir: suite.dir,
 		// Claims without a finalizer, as from before the operator came.
 		DisableAdmissionPlugins: []string{"StorageObjectInUseProtection"},
 	})
@@ -108,7 +102,7 @@ func setUp(ctx context.Context) (err error) {
 	if suite.warnings, err = harness.Apply(ctx, suite.cluster.Config(), suite.manifests); err != nil {
 		return err
 	}
-	suite.binary = filepath.Join(suite.dir, "manager")
+	suite.binary = filepath.Join(suite.cluster.Dir(), "manager") // which goes with the cluster
 	if err := harness.Build(ctx, suite.binary); err != nil {
 		return err
 	}
@@ -117,12 +111,8 @@ func setUp(ctx context.Context) (err error) {
 }
 
 func tearDown() error {
-	var errs []error
-	if suite.cluster != nil {
-		errs = append(errs, suite.cluster.Stop())
+	if suite.cluster == nil {
+		return nil
 	}
-	if suite.dir != "" {
-		errs = append(errs, os.RemoveAll(suite.dir))
-	}
-	return errors.Join(errs...)
+	return suite.cluster.Stop()
 }
