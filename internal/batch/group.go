@@ -77,7 +77,7 @@ func (g *group) take(now time.Time, window time.Duration, limit int) []reconcile
 
 // nextBatch returns when the namespace's requests want to be taken, and whether
 // there are any.
-func (g *group) nextBatch(window time.Duration) (next time.Time, any bool) {
+func (g *group) nextBatch(window time.Duration) (next time.Time, ok bool) {
 	switch waiting, held := g.waiting.len() > 0, g.held.len() > 0; {
 	case waiting && held && g.holdEnds().Before(g.windowEnds(window)), held && !waiting:
 		return g.holdEnds(), true
