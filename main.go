@@ -25,6 +25,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -84,13 +85,18 @@ func run(ctx context.Context, args []string) error {
 	if o.Version {
 		return version.Print(os.Stdout, operatorName)
 	}
-	logger := zap.New(zap.UseFlagOptions(&o.Zap))
-	ctrl.SetLogger(logger)
-	klog.SetLogger(logger) // client-go's messages
+	metricsServer, err := metricsOptions(o)
+	if err != nil {
+		return err
+	}
+	// Before there is a logger: what controller-runtime would log, the error says.
 	config, err := restConfig()
 	if err != nil {
 		return err
 	}
+	logger := zap.New(zap.UseFlagOptions(&o.Zap))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger) // client-go's messages
 	if o.LeaderElect && o.LeaderElectNamespace == "" {
 		if o.LeaderElectNamespace, err = podNamespace(); err != nil {
 			return fmt.Errorf("not in a pod, so --leader-elect needs --leader-elect-resource-namespace: %w", err)
@@ -103,7 +109,7 @@ func run(ctx context.Context, args []string) error {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  scheme,
 		Cache:                   controller.CacheOptions(o.WatchNamespaces...),
-		Metrics:                 metricsOptions(o),
+		Metrics:                 metricsServer,
 		HealthProbeBindAddress:  o.ProbeAddress,
 		LeaderElection:          o.LeaderElect,
 		LeaderElectionID:        operatorName,
@@ -143,6 +149,9 @@ func run(ctx context.Context, args []string) error {
 func restConfig() (*rest.Config, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
+		if _, inPod := rest.InClusterConfig(); inPod != nil && !errors.Is(inPod, rest.ErrNotInCluster) {
+			err = inPod // such as a token that is not mounted
+		}
 		return nil, fmt.Errorf("no cluster to work on, set --kubeconfig or run in a pod: %w", err)
 	}
 	config.UserAgent = operatorName + "/" + version.String()
@@ -178,7 +187,9 @@ func podNamespace() (string, error) {
 	return strings.TrimSpace(string(namespace)), err
 }
 
-func metricsOptions(o *options.Options) metricsserver.Options {
+// metricsOptions returns the options of the metrics server. It fails if the
+// certificate it is to serve cannot be read.
+func metricsOptions(o *options.Options) (metricsserver.Options, error) {
 	m := metricsserver.Options{
 		BindAddress:   o.MetricsAddress,
 		SecureServing: o.MetricsSecure,
@@ -187,15 +198,22 @@ func metricsOptions(o *options.Options) metricsserver.Options {
 		CertName: o.MetricsCertName,
 		KeyName:  o.MetricsCertKey,
 	}
+	if !o.MetricsSecure || o.MetricsAddress == "0" {
+		return m, nil
+	}
+	if o.MetricsCertPath != "" {
+		_, err := tls.LoadX509KeyPair(filepath.Join(m.CertDir, m.CertName), filepath.Join(m.CertDir, m.KeyName))
+		if err != nil {
+			return m, fmt.Errorf("invalid value %q for flag -metrics-cert-path: no certificate and key to serve: %w", m.CertDir, err)
+		}
+	}
 	if !o.EnableHTTP2 {
 		// HTTP/2 is off because of the stream cancellation and rapid reset CVEs:
 		// GHSA-qppj-fm5r-hxr3 and GHSA-4374-p667-p6c8.
 		m.TLSOpts = append(m.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
 	}
-	if o.MetricsSecure {
-		// Only callers that may get /metrics are answered. The RBAC for that is in
-		// config/rbac.
-		m.FilterProvider = filters.WithAuthenticationAndAuthorization
-	}
-	return m
+	// Only callers that may get /metrics are answered. The RBAC for that is in
+	// config/rbac.
+	m.FilterProvider = filters.WithAuthenticationAndAuthorization
+	return m, nil
 }

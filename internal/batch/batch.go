@@ -24,8 +24,8 @@ import (
 )
 
 // Batch is a set of requests of one namespace that are worked on together. Each
-// is settled once, by Done, Retry, Again, Postpone or Hold; Close retries the others, so that a
-// reconciler that fails or panics loses nothing:
+// is settled once, by Done, Retry, Again, Postpone or Hold; Close retries the
+// others, so that a reconciler that fails or panics loses nothing:
 //
 //	b := source.Take(namespace)
 //	defer b.Close()
@@ -36,6 +36,7 @@ type Batch struct {
 	namespace string
 	requests  []reconcile.Request
 	onHold    bool
+	fresh     bool
 
 	mu        sync.Mutex
 	unsettled map[reconcile.Request]struct{}
@@ -99,11 +100,21 @@ func (b *Batch) Hold(requests ...reconcile.Request) {
 func (b *Batch) OnHold() bool { return b.onHold }
 
 // StartHold starts a hold of the namespace, or replaces it. Held requests come
-// back when it ends: after the shorter time, once no request of the namespace has
-// come for a moment, but at the latest after the longer time. Other requests are
-// not affected.
-func (b *Batch) StartHold(least, most time.Duration) {
-	b.source.setHold(b.namespace, least, most)
+// back when it ends, all together. Other requests are not affected.
+func (b *Batch) StartHold(times HoldTimes) {
+	b.source.setHold(b.namespace, times)
+}
+
+// Fresh reports whether the batch's requests have not waited for company yet: they
+// were not held, and came after everything that existed at the start had.
+func (b *Batch) Fresh() bool { return b.fresh }
+
+// Crowded reports whether requests of that many other namespaces wait, or are held.
+func (b *Batch) Crowded(namespaces int) bool { return b.source.crowded(b.namespace, namespaces) }
+
+// Failures returns how often the request has been retried in a row.
+func (b *Batch) Failures(request reconcile.Request) int {
+	return b.source.requests.NumRequeues(request)
 }
 
 // Close ends the batch: requests that were not settled are retried.

@@ -247,7 +247,11 @@ func (u *unreliable) Reconcile(_ context.Context, namespace batch.Namespace) (re
 		}
 	}
 	if u.dice(3) == 1 {
-		b.StartHold(time.Duration(u.dice(100))*time.Millisecond, time.Duration(u.dice(500))*time.Millisecond)
+		b.StartHold(batch.HoldTimes{
+			Quiet: quiet,
+			Least: time.Duration(u.dice(100)) * time.Millisecond,
+			Most:  time.Duration(u.dice(500)) * time.Millisecond,
+		})
 	}
 	if u.dice(5) == 1 {
 		return reconcile.Result{}, errors.New("a failure")

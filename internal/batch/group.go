@@ -23,15 +23,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-const (
-	// maxWindows is how many windows a request waits at most while others keep
-	// coming.
-	maxWindows = 20
+// maxWindows is how many windows a request waits at most while others keep coming.
+const maxWindows = 20
 
-	// holdQuiet is how long no request of a namespace must have come for its
-	// hold to end before its time.
-	holdQuiet = 150 * time.Millisecond
-)
+// HoldTimes say when a hold of a namespace ends: once Least has passed and no
+// request of the namespace has come for Quiet, but at the latest after Most.
+type HoldTimes struct {
+	Quiet, Least, Most time.Duration
+}
 
 // group is what a Source knows of a namespace. Its Source's lock guards it.
 type group struct {
@@ -44,7 +43,9 @@ type group struct {
 	first, last time.Time
 
 	// holdLeast and holdMost are when the hold may end, and when it must.
+	// holdQuiet is how long no request must have come for it to end between them.
 	holdLeast, holdMost time.Time
+	holdQuiet           time.Duration
 }
 
 func (g *group) add(request reconcile.Request, now time.Time) {
@@ -54,9 +55,9 @@ func (g *group) add(request reconcile.Request, now time.Time) {
 	g.waiting.add(request)
 }
 
-// take removes and returns what makes the next batch. When the hold ends, that is
-// everything, since the held requests have waited for company.
-func (g *group) take(now time.Time, window time.Duration, limit int) []reconcile.Request {
+// take removes and returns what makes the next batch, and whether a hold has ended
+// for it. Then it is everything, since the held requests have waited for company.
+func (g *group) take(now time.Time, window time.Duration, limit int) (taken []reconcile.Request, held bool) {
 	if limit <= 0 {
 		limit = math.MaxInt
 	}
@@ -67,12 +68,12 @@ func (g *group) take(now time.Time, window time.Duration, limit int) []reconcile
 			all.add(request)
 		}
 		g.waiting, g.held = all, fifo{}
-		return g.waiting.take(limit)
+		return g.waiting.take(limit), true
 	}
 	if now.Before(g.windowEnds(window)) {
-		return nil
+		return nil, false
 	}
-	return g.waiting.take(limit)
+	return g.waiting.take(limit), false
 }
 
 // nextBatch returns when the namespace's requests want to be taken, and whether
@@ -95,7 +96,7 @@ func (g *group) windowEnds(window time.Duration) time.Time {
 // holdEnds returns when the hold ends if no further request comes. It is in the
 // past if there is none.
 func (g *group) holdEnds() time.Time {
-	if quiet := g.last.Add(holdQuiet); quiet.After(g.holdLeast) {
+	if quiet := g.last.Add(g.holdQuiet); quiet.After(g.holdLeast) {
 		return earliest(quiet, g.holdMost)
 	}
 	return g.holdLeast

@@ -33,7 +33,7 @@ const quiet = 150 * time.Millisecond
 func startHold(h *harness, least, most time.Duration, requests ...reconcile.Request) {
 	h.t.Helper()
 	b := h.take(requests...)
-	b.StartHold(least, most)
+	b.StartHold(batch.HoldTimes{Quiet: quiet, Least: least, Most: most})
 	b.Hold(requests...)
 	h.finish(batch.Namespace(requests[0].Namespace), b)
 }
@@ -152,7 +152,7 @@ func TestHoldOutlivesItsLeastTime(t *testing.T) {
 		h.add(a1)
 		first := h.take(a1)
 		h.add(a2)
-		first.StartHold(0, time.Minute)
+		first.StartHold(batch.HoldTimes{Quiet: quiet, Most: time.Minute})
 		first.Done(a1)
 		h.finish("a", first)
 
@@ -173,10 +173,10 @@ func TestHoldOutlivesOthers(t *testing.T) {
 	inBubble(t, batch.Options{}, func(h *harness) {
 		h.add(a1)
 		first := h.take(a1)
-		first.StartHold(0, time.Minute)
+		first.StartHold(batch.HoldTimes{Quiet: quiet, Most: time.Minute})
 		h.add(b1)
 		other := h.take(b1)
-		other.StartHold(0, time.Minute)
+		other.StartHold(batch.HoldTimes{Quiet: quiet, Most: time.Minute})
 		first.Hold(a1)
 		other.Hold(b1)
 		h.finish("a", first)
@@ -247,5 +247,61 @@ func TestHoldWithoutAHold(t *testing.T) {
 		if came := h.pass(done, a1); came != 0 {
 			h.t.Errorf("the request came back after %s, want at once", came)
 		}
+	})
+}
+
+// TestFresh proves that only requests are fresh that came after the start, and were
+// not held.
+func TestFresh(t *testing.T) {
+	inBubble(t, batch.Options{}, func(h *harness) {
+		take := func(want bool, r reconcile.Request) *batch.Batch {
+			h.t.Helper()
+			b := h.take(r)
+			if b.Fresh() != want {
+				h.t.Errorf("Fresh() = %v of %s, want %v", b.Fresh(), r, want)
+			}
+			return b
+		}
+		h.add(a1)
+		before := take(false, a1)
+		before.Done(a1)
+		h.finish("a", before)
+		h.add(a2)
+		if err := h.WaitForSync(h.t.Context()); err != nil {
+			h.t.Fatal(err)
+		}
+		h.wait(time.Nanosecond)
+		atStart := take(false, a2)
+		atStart.Done(a2)
+		h.finish("a", atStart)
+
+		h.add(a1)
+		fresh := take(true, a1)
+		fresh.StartHold(batch.HoldTimes{Least: time.Second})
+		fresh.Hold(a1)
+		h.finish("a", fresh)
+		held := take(false, a1)
+		held.Done(a1)
+		h.finish("a", held)
+		h.add(a2)
+		again := take(true, a2)
+		h.finish("a", again)
+	})
+}
+
+// TestCrowded proves that other namespaces count whose requests wait or are held.
+func TestCrowded(t *testing.T) {
+	inBubble(t, batch.Options{}, func(h *harness) {
+		h.add(b1)
+		startHold(h, time.Hour, time.Hour, b1)
+		h.add(a1)
+		b := h.take(a1)
+		h.add(a2, request("c", "1"))
+		for others := range 5 {
+			if got, want := b.Crowded(others), others <= 2; got != want {
+				h.t.Errorf("Crowded(%d) = %v, want %v", others, got, want)
+			}
+		}
+		h.finish("a", b)
 	})
 }

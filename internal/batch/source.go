@@ -99,6 +99,8 @@ type Source struct {
 	namespaces workqueue.TypedRateLimitingInterface[Namespace]
 
 	mu sync.Mutex
+	// synced is when the sources had added all that existed at the start.
+	synced time.Time
 	// groups has an entry for each namespace with requests that are due and in
 	// no batch, or with a hold. Whenever requests appear in one, or are left
 	// after Take, the namespace is added to the controller's queue.
@@ -145,6 +147,9 @@ func (s *Source) WaitForSync(ctx context.Context) error {
 			}
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.synced = time.Now()
 	return nil
 }
 
@@ -169,7 +174,11 @@ func (s *Source) Take(namespace Namespace) *Batch {
 	}
 	now := time.Now()
 	b.onHold = now.Before(g.holdEnds())
-	b.requests = g.take(now, s.options.Window, s.options.MaxSize)
+	b.fresh = !s.synced.IsZero() && g.first.After(s.synced)
+	var held bool
+	if b.requests, held = g.take(now, s.options.Window, s.options.MaxSize); held {
+		b.fresh = false
+	}
 	next, more := g.nextBatch(s.options.Window)
 	if g.idle(now) {
 		delete(s.groups, b.namespace)
@@ -225,7 +234,7 @@ func (s *Source) hold(namespace string, requests []reconcile.Request) {
 }
 
 // setHold starts a hold of the namespace.
-func (s *Source) setHold(namespace string, least, most time.Duration) {
+func (s *Source) setHold(namespace string, times HoldTimes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -236,7 +245,8 @@ func (s *Source) setHold(namespace string, least, most time.Duration) {
 	if g.last.IsZero() {
 		g.last = now // The last request came in this batch.
 	}
-	g.holdLeast, g.holdMost = now.Add(least), now.Add(max(least, most))
+	g.holdLeast, g.holdMost = now.Add(times.Least), now.Add(max(times.Least, times.Most))
+	g.holdQuiet = times.Quiet
 }
 
 // group returns the group of the namespace. The caller must hold the lock.
@@ -254,4 +264,18 @@ func (s *Source) waitingIn(namespace string) bool {
 	defer s.mu.Unlock()
 	g := s.groups[namespace]
 	return g != nil && g.waiting.len() > 0
+}
+
+func (s *Source) crowded(namespace string, others int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, g := range s.groups {
+		if others <= 0 {
+			break
+		}
+		if name != namespace && g.waiting.len()+g.held.len() > 0 {
+			others--
+		}
+	}
+	return others <= 0
 }

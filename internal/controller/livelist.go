@@ -19,7 +19,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -108,11 +107,3 @@ func (r *PersistentVolumeClaimReconciler) cachedHolders(
 	}
 	return holders, nil
 }
-
-// The pace of a namespace's live lists while more and more of its claims become
-// candidates: a list starts no sooner than paceFactor times the duration of the
-// last one after its end, and no later than maxPace after it.
-const (
-	paceFactor = 10
-	maxPace    = 3 * time.Second
-)

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // TestLiveListIsWholeAndLinearizable is S2.
@@ -239,6 +240,61 @@ func TestBurst(t *testing.T) {
 			}, objects...)
 		})
 	}
+}
+
+// TestCrowd proves that claims that are deleted in many namespaces at once, round
+// and round, cost a list for each namespace and not for each claim; and that those
+// in a few do not wait.
+func TestCrowd(t *testing.T) {
+	for _, test := range []struct{ namespaces, wantLists int }{{4, 4}, {3, 15}} {
+		t.Run(fmt.Sprint(test.namespaces, " namespaces"), func(t *testing.T) {
+			var objects []client.Object
+			for i := range 5 {
+				for n := range test.namespaces {
+					claim := candidate(fmt.Sprint("c", i))
+					claim.Namespace = fmt.Sprint("ns", n)
+					objects = append(objects, claim)
+				}
+			}
+			inWorld(t, func(w *world) {
+				w.wait(time.Millisecond) // What there is at the start does not wait.
+				for _, object := range objects {
+					w.feed.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+					if object.GetNamespace() == fmt.Sprint("ns", test.namespaces-1) {
+						w.wait(200 * time.Millisecond)
+					}
+				}
+				w.wait(time.Second)
+				if got := len(w.seen("list")); got != test.wantLists {
+					t.Errorf("5 claims in each of %d namespaces cost %d lists, want %d", test.namespaces, got, test.wantLists)
+				}
+				var left corev1.PersistentVolumeClaimList
+				if err := w.server.List(w.ctx, &left); err != nil || len(left.Items) > 0 {
+					t.Errorf("%d claims are left (error: %v)", len(left.Items), err)
+				}
+			}, objects...)
+		})
+	}
+}
+
+// TestBacklogDoesNotWait proves that claims of many namespaces that are there at the
+// start are released at once: there is nobody to wait for.
+func TestBacklogDoesNotWait(t *testing.T) {
+	var objects []client.Object
+	for n := range 10 {
+		claim := candidate("c")
+		claim.Namespace = fmt.Sprint("ns", n)
+		objects = append(objects, claim)
+	}
+	inWorld(t, func(w *world) {
+		for _, object := range objects { // in the moment in which the source has synced
+			w.feed.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+		}
+		w.wait(w.Options.BatchWindow)
+		if got := len(w.seen("release")); got != len(objects) {
+			t.Errorf("%d claims were released, want %d", got, len(objects))
+		}
+	}, objects...)
 }
 
 // TestAloneNeverWaits proves that the pace is for bursts only.

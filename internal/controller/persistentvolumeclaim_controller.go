@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -185,6 +184,9 @@ func (r *PersistentVolumeClaimReconciler) release(
 		hold(b, candidates)
 		return nil
 	}
+	if r.gather(b, candidates) {
+		return nil
+	}
 
 	byName := make(map[string]*corev1.PersistentVolumeClaim, len(candidates))
 	for _, claim := range candidates {
@@ -197,7 +199,7 @@ func (r *PersistentVolumeClaimReconciler) release(
 		// together, those that are still to come too, and their own back-off is
 		// left alone.
 		delay := r.failedLists.When(namespace)
-		b.StartHold(delay, delay)
+		b.StartHold(batch.HoldTimes{Least: delay})
 		hold(b, candidates)
 		return err
 	}
@@ -218,19 +220,6 @@ func (r *PersistentVolumeClaimReconciler) release(
 	return r.writeEach(ctx, b, free, write{
 		operation: metrics.Release, patchKey: removeFinalizers, since: listed, report: r.reportReleased,
 	})
-}
-
-// pace makes the namespace's next live list wait if claims kept coming while the
-// batch was worked on, until enough of them have come to be worth another list.
-// A claim that comes alone never waits, and neither does what a full batch left
-// over: both are worth a list. Only candidates wait; claims that need protection
-// never do.
-func (r *PersistentVolumeClaimReconciler) pace(b *batch.Batch, listed time.Time, took time.Duration) {
-	if full := len(b.Requests()) >= r.Options.MaxBatchSize; full || !b.MoreWaiting() {
-		return
-	}
-	since := r.Clock.Since(listed)
-	b.StartHold(min(paceFactor*took, maxPace)-since, maxPace-since)
 }
 
 // keep settles a blocked claim: it is looked at again when an event says so, or

@@ -237,3 +237,22 @@ func TestPanic(t *testing.T) {
 		}
 	}, candidates("c1", "c2")...)
 }
+
+// TestPanicOfAWrite proves that a panic beside Reconcile, in one of its writes, neither
+// ends the process nor loses the claim.
+func TestPanicOfAWrite(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.onPatch = func(_ context.Context, claim string) error {
+			if claim != "c1" {
+				return nil
+			}
+			w.set(func() { w.onPatch = nil })
+			panic("in a write")
+		}
+		w.add("c1", "c2")
+		if got := w.failed(); len(got) != 1 || !strings.Contains(got[0].Error(), "panic: in a write") {
+			t.Errorf("Reconcile() failed with %v, want the panic", got)
+		}
+		w.expect("gone", "c1", "c2")
+	}, candidates("c1", "c2")...)
+}

@@ -129,6 +129,9 @@ func (w *world) work() {
 	if err := w.batches.Start(w.ctx, queue); err != nil {
 		w.t.Fatalf("starting the source failed: %v", err)
 	}
+	if err := w.batches.WaitForSync(w.ctx); err != nil {
+		w.t.Fatalf("waiting for the source failed: %v", err)
+	}
 	go func() {
 		for {
 			namespace, shutdown := queue.Get()

@@ -25,6 +25,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"pvc-protection-operator/internal/batch"
 	"pvc-protection-operator/internal/metrics"
@@ -60,6 +61,7 @@ func (r *PersistentVolumeClaimReconciler) writeEach(
 	group.SetLimit(r.Options.ConcurrentWrites)
 	for _, claim := range claims {
 		group.Go(func() error {
+			defer failed.recover(ctx)
 			switch err := r.writeOne(ctx, claim, w); {
 			case err == nil:
 				w.report(ctx, claim)
@@ -130,6 +132,17 @@ func (f *failures) add(err error) {
 	defer f.mu.Unlock()
 	if f.count++; f.first == nil {
 		f.first = err
+	}
+}
+
+// recover turns a panic of the goroutine that defers it into a failure: only the
+// goroutine that calls Reconcile is guarded by the controller.
+func (f *failures) recover(ctx context.Context) {
+	if p := recover(); p != nil {
+		for _, handle := range utilruntime.PanicHandlers {
+			handle(ctx, p)
+		}
+		f.add(fmt.Errorf("panic: %v [recovered]", p))
 	}
 }
 
