@@ -126,7 +126,6 @@ func run(ctx context.Context, args []string) error {
 	if err := (&controller.PersistentVolumeClaimReconciler{
 		Client:    mgr.GetClient(),
 		APIReader: mgr.GetAPIReader(),
-		Recorder:  mgr.GetEventRecorder(operatorName),
 		Options:   o.Controller,
 	}).SetupWithManager(ctx, mgr); err != nil {
 		return fmt.Errorf("setting up the controller of claims: %w", err)
@@ -159,6 +158,7 @@ func restConfig() (*rest.Config, error) {
 	// --concurrent-writes, and the API server has its own priority and fairness.
 	// A client-side limit would only slow down the release of many claims.
 	config.QPS = -1
+	config.Wrap(controller.CountLiveListBytes)
 	return config, nil
 }
 

@@ -19,6 +19,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -57,7 +59,7 @@ func (r *PersistentVolumeClaimReconciler) liveHolders(
 func (r *PersistentVolumeClaimReconciler) listHolders(
 	ctx context.Context, namespace string, candidates map[string]*corev1.PersistentVolumeClaim,
 ) (map[string][]holder, error) {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, liveList{}, true), listTimeout)
 	defer cancel()
 	holders := map[string][]holder{}
 	options := &client.ListOptions{
@@ -76,7 +78,7 @@ func (r *PersistentVolumeClaimReconciler) listHolders(
 			pod := &page.Items[i]
 			for name := range usage.ClaimNames(pod) {
 				if claim := candidates[name]; claim != nil && usage.Holds(pod, claim) {
-					holders[name] = appendHolder(holders[name], pod)
+					holders[name] = appendHolder(holders[name], pod, claim)
 				}
 			}
 		}
@@ -85,6 +87,35 @@ func (r *PersistentVolumeClaimReconciler) listHolders(
 		}
 		options.Continue = page.Continue
 	}
+}
+
+// liveList is the key by which the context of a live list's requests is known.
+type liveList struct{}
+
+// CountLiveListBytes wraps the transport of the client that makes the live lists, to
+// measure their answers. It is a rest.Config's WrapTransport.
+func CountLiveListBytes(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err == nil && request.Context().Value(liveList{}) != nil {
+			response.Body = countingBody{response.Body}
+		}
+		return response, err
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+type countingBody struct{ io.ReadCloser }
+
+// Read implements io.Reader.
+func (b countingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	metrics.LiveListBytes.Add(float64(n))
+	return n, err
 }
 
 // cachedHolders returns the claim's holders among the pods in the cache. The
@@ -102,7 +133,7 @@ func (r *PersistentVolumeClaimReconciler) cachedHolders(
 	var holders []holder
 	for i := range pods.Items {
 		if usage.Holds(&pods.Items[i], claim) {
-			holders = appendHolder(holders, &pods.Items[i])
+			holders = appendHolder(holders, &pods.Items[i], claim)
 		}
 	}
 	return holders, nil

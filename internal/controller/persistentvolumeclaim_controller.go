@@ -23,7 +23,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,7 +35,6 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // PersistentVolumeClaimReconciler protects claims with a finalizer, and releases
 // those that are being deleted once no pod holds them. It works on the waiting
@@ -53,9 +51,6 @@ type PersistentVolumeClaimReconciler struct {
 	// APIReader makes the live lists. It must not read from a cache.
 	APIReader client.Reader
 
-	// Recorder records events about claims.
-	Recorder events.EventRecorder
-
 	// Options are the operator's settings.
 	Options Options
 
@@ -67,6 +62,7 @@ type PersistentVolumeClaimReconciler struct {
 	// failedLists is the back-off of namespaces whose live list failed.
 	failedLists workqueue.TypedRateLimiter[string]
 	reports     reports
+	announcer   *announcer
 }
 
 // Reconcile looks at the waiting claims of one namespace. Every claim is settled
@@ -113,6 +109,7 @@ func (r *PersistentVolumeClaimReconciler) read(
 		case usage.NeedsProtection(claim, r.Options.Finalizer):
 			unprotected = append(unprotected, claim)
 		case usage.IsCandidate(claim, r.Options.Finalizer):
+			r.reports.look(claim, r.Clock.Now())
 			candidates = append(candidates, claim)
 		default:
 			r.reports.forget(request.NamespacedName)
@@ -126,7 +123,8 @@ func (r *PersistentVolumeClaimReconciler) protect(
 	ctx context.Context, b *batch.Batch, claims []*corev1.PersistentVolumeClaim,
 ) error {
 	return r.writeEach(ctx, b, claims, write{
-		operation: metrics.Protect, patchKey: addFinalizers, since: r.Clock.Now(), report: r.reportProtected,
+		operation: metrics.Protect, failing: "Adding the finalizer", patchKey: addFinalizers,
+		since: r.Clock.Now(), report: r.reportProtected,
 	})
 }
 
@@ -200,6 +198,9 @@ func (r *PersistentVolumeClaimReconciler) release(
 		// left alone.
 		delay := r.failedLists.When(namespace)
 		b.StartHold(batch.HoldTimes{Least: delay})
+		for _, claim := range candidates {
+			r.reportFailing(claim, r.failedLists.NumRequeues(namespace), "Listing the pods of the namespace", err)
+		}
 		hold(b, candidates)
 		return err
 	}
@@ -214,22 +215,24 @@ func (r *PersistentVolumeClaimReconciler) release(
 			// it for good, no event will ever say that the holder is gone.
 			r.keep(ctx, b, claim, held, metrics.LiveList)
 		} else {
+			metrics.Answers.WithLabelValues(metrics.LiveList, metrics.Free).Inc()
 			free = append(free, claim)
 		}
 	}
 	return r.writeEach(ctx, b, free, write{
-		operation: metrics.Release, patchKey: removeFinalizers, since: listed, report: r.reportReleased,
+		operation: metrics.Release, failing: "Removing the finalizer", patchKey: removeFinalizers,
+		since: listed, report: r.reportReleased,
 	})
 }
 
 // keep settles a blocked claim: it is looked at again when an event says so, or
 // by itself after a while.
 func (r *PersistentVolumeClaimReconciler) keep(
-	ctx context.Context, b *batch.Batch, claim *corev1.PersistentVolumeClaim, holders []holder, evidence string,
+	ctx context.Context, b *batch.Batch, claim *corev1.PersistentVolumeClaim, holders []holder, source string,
 ) {
-	metrics.Blocked.WithLabelValues(evidence).Inc()
-	r.reportBlocked(ctx, claim, holders, evidence)
-	b.Again(requestFor(claim), r.recheckIn(claim.Namespace))
+	recheck := r.recheckIn(claim.Namespace)
+	r.reportBlocked(ctx, claim, holders, source, recheck)
+	b.Again(requestFor(claim), recheck)
 }
 
 func hold(b *batch.Batch, claims []*corev1.PersistentVolumeClaim) {

@@ -134,12 +134,12 @@ func TestBlockedByTheCache(t *testing.T) {
 		}
 		event := recordedEvent{
 			claim: "c1", pod: "pod", kind: "Normal", reason: "DeletionBlocked", action: "KeepFinalizer",
-			note: "The claim stays until it is not used any more by pod pod on node node (in use)",
+			note: "The claim stays until it is not used any more by pod pod on node node (scheduled)",
 		}
-		if !slices.Equal(w.events, []recordedEvent{event}) {
-			t.Errorf("the events are %q, want once %q", w.events, event)
+		if got := w.said(EventReasonBlocked); !slices.Equal(got, []recordedEvent{event}) {
+			t.Errorf("the events are %q, want once %q", got, event)
 		}
-		if got := blockedClaims(t); got != 1 {
+		if got := blockedClaims(); got != 1 {
 			t.Errorf("%v claims are reported as blocked, want 1", got)
 		}
 
@@ -149,7 +149,7 @@ func TestBlockedByTheCache(t *testing.T) {
 		w.set(func() { w.pages = nil })
 		w.add("c1")
 		w.expect("gone", "c1")
-		if got := blockedClaims(t); got != 0 {
+		if got := blockedClaims(); got != 0 {
 			t.Errorf("%v claims are still reported as blocked", got)
 		}
 	}, append(candidates("c1", "c2"), &pod)...)
@@ -161,13 +161,38 @@ func TestHolderThatTheCacheLacks(t *testing.T) {
 		w.pages = [][]corev1.Pod{{podOf("pod", "c1")}}
 		w.add("c1")
 		w.expect(testFinalizer, "c1")
-		if len(w.events) != 1 || w.events[0].pod != "pod" {
-			t.Errorf("the events are %q, want one about the pod", w.events)
+		if got := w.said(EventReasonBlocked); len(got) != 1 || got[0].pod != "pod" {
+			t.Errorf("the events are %q, want one about the pod", got)
 		}
+		lost := lostEvents(t)
 		w.set(func() { w.pages = nil }) // The pod goes, and nobody says so.
 		w.wait(w.Options.RecheckInterval + w.Options.RecheckInterval/10)
 		w.expect("gone", "c1")
+		if got := lostEvents(t) - lost; got != 1 {
+			t.Errorf("%v events count as lost, want 1", got)
+		}
 	}, candidate("c1"))
+}
+
+// TestNoEventLost proves that a claim that an event frees does not count as one that
+// a recheck found, however often it was rechecked before.
+func TestNoEventLost(t *testing.T) {
+	pod := podOf("pod", "c1")
+	inWorld(t, func(w *world) {
+		lost := lostEvents(t)
+		w.pages = [][]corev1.Pod{{pod}}
+		w.add("c1")
+		w.wait(5*w.Options.RecheckInterval + w.Options.RecheckInterval/2)
+		if err := w.server.Delete(w.ctx, &pod); err != nil {
+			t.Fatal(err)
+		}
+		w.set(func() { w.pages = nil })
+		w.add("c1")
+		w.expect("gone", "c1")
+		if got := lostEvents(t) - lost; got != 0 {
+			t.Errorf("%v events count as lost", got)
+		}
+	}, candidate("c1"), &pod)
 }
 
 // TestHolderThatTheCacheKeeps is L1 the other way: a cache that has missed the end

@@ -19,37 +19,57 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"pvc-protection-operator/internal/metrics"
 	"pvc-protection-operator/internal/usage"
 )
 
-// EventReasonBlocked is the reason of the event on a claim that is being deleted
-// but kept, because of the pods that the event names.
-const EventReasonBlocked = "DeletionBlocked"
+// Reasons of the events on claims.
+const (
+	// EventReasonBlocked says which pods keep a claim that was deleted.
+	EventReasonBlocked = "DeletionBlocked"
+	// EventReasonReleased says that no pod keeps it any more.
+	EventReasonReleased = "Released"
+	// EventReasonProtected says that a claim which existed without protection
+	// has it now.
+	EventReasonProtected = "Protected"
+	// EventReasonFailing says why protection or release fail again and again.
+	EventReasonFailing = "ProtectionFailing"
+)
 
-// eventActionKeep is what was done about the claim, in the event's words.
-const eventActionKeep = "KeepFinalizer"
+// What was done about the claim, in the words of an event.
+const (
+	eventActionKeep    = "KeepFinalizer"
+	eventActionRelease = "RemoveFinalizer"
+	eventActionProtect = "AddFinalizer"
+)
 
 const (
 	// maxNamedHolders is how many holders an event names.
 	maxNamedHolders = 5
 	// maxDescription is where a description stops to name further holders, in
-	// bytes. With one more name and what is around it, the event's note stays
-	// below the API server's limit of 1,024.
-	maxDescription = 350
+	// bytes, and maxCause where the cause of a failure ends. With one more name
+	// and what is around it, the event's note stays below the API server's
+	// limit of 1,024.
+	maxDescription = 300
+	maxCause       = 500
+
+	// oldClaim is the age from which on a claim's protection is worth an event.
+	oldClaim = time.Minute
+	// manyFailures is how often something fails in a row before an event says so.
+	manyFailures = 5
 )
 
 // holder is what there is to say about a pod that holds a claim.
@@ -60,24 +80,13 @@ type holder struct {
 
 // appendHolder appends the pod once, even if several of its volumes name the
 // claim.
-func appendHolder(holders []holder, pod *corev1.Pod) []holder {
+func appendHolder(holders []holder, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) []holder {
 	if last := len(holders) - 1; last >= 0 && holders[last].uid == pod.UID {
 		return holders
 	}
 	return append(holders, holder{
-		name: pod.Name, node: pod.Spec.NodeName, state: stateOf(pod), uid: pod.UID,
+		name: pod.Name, node: pod.Spec.NodeName, state: usage.StateOf(pod, claim), uid: pod.UID,
 	})
-}
-
-func stateOf(pod *corev1.Pod) string {
-	switch {
-	case usage.Ended(pod):
-		return "ended, but holds its volume until it is deleted"
-	case pod.DeletionTimestamp != nil:
-		return "shutting down"
-	default:
-		return "in use"
-	}
 }
 
 // describe names the holders, in the order of their names, so that the same
@@ -98,80 +107,96 @@ func describe(holders []holder) string {
 	return text.String()
 }
 
-// reports remembers what was last said about each blocked claim, so that events
-// and log lines are written when something changes, not on every look, and when a
-// live list last confirmed that it is blocked. It is bounded by the claims that
-// are blocked. The zero value is ready to use.
-type reports struct {
-	mu      sync.Mutex
-	blocked map[types.NamespacedName]blockedReport
-}
-
-type blockedReport struct {
-	uid       types.UID
-	text      string
-	confirmed time.Time
-}
-
-// changed reports whether what there is to say about the blocked claim differs
-// from the last time, and remembers it. That a claim is blocked counts as
-// confirmed when it is first seen: it has just become a candidate.
-func (r *reports) changed(claim *corev1.PersistentVolumeClaim, text string, now time.Time, confirmed bool) bool {
-	key := client.ObjectKeyFromObject(claim)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, known := r.blocked[key]
-	report := blockedReport{uid: claim.UID, text: text, confirmed: now}
-	if known && last.uid == claim.UID && !confirmed {
-		report.confirmed = last.confirmed
-	}
-	if r.blocked == nil {
-		r.blocked = map[types.NamespacedName]blockedReport{}
-	}
-	r.blocked[key] = report
-	metrics.BlockedClaims.Set(float64(len(r.blocked)))
-	return last.uid != claim.UID || last.text != text
-}
-
-// unconfirmed reports whether the claim is known to be blocked, but no live list
-// has confirmed it since.
-func (r *reports) unconfirmed(claim *corev1.PersistentVolumeClaim, since time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, known := r.blocked[client.ObjectKeyFromObject(claim)]
-	return known && last.uid == claim.UID && last.confirmed.Before(since)
-}
-
-// forget says that the claim is not blocked any more.
-func (r *reports) forget(claim types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.blocked, claim)
-	metrics.BlockedClaims.Set(float64(len(r.blocked)))
-}
-
 func (r *PersistentVolumeClaimReconciler) reportBlocked(
-	ctx context.Context, claim *corev1.PersistentVolumeClaim, holders []holder, evidence string,
+	ctx context.Context, claim *corev1.PersistentVolumeClaim, holders []holder, source string, recheck time.Duration,
 ) {
+	metrics.Answers.WithLabelValues(source, metrics.Blocked).Inc()
+	now := r.Clock.Now()
 	text := describe(holders)
-	if !r.reports.changed(claim, text, r.Clock.Now(), evidence == metrics.LiveList) {
+	facts := text
+	for _, h := range holders {
+		facts += string(h.uid)
+	}
+	say, again := r.reports.blocked(claim, facts, now, now.Add(recheck), source == metrics.LiveList)
+	if !say {
 		return
 	}
 	log.FromContext(ctx).Info("Claim stays until no pod uses it", "claim", klog.KObj(claim), "holders", text)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: claim.Namespace, Name: holders[0].name, UID: holders[0].uid,
-	}}
-	r.Recorder.Eventf(claim, pod, corev1.EventTypeNormal, EventReasonBlocked, eventActionKeep,
-		"The claim stays until it is not used any more by %s", text)
+	r.announcer.say(statement{
+		claim: claim,
+		pod: &corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: claim.Namespace, Name: holders[0].name, UID: holders[0].uid,
+		},
+		eventType: corev1.EventTypeNormal, reason: EventReasonBlocked, action: eventActionKeep,
+		note:  "The claim stays until it is not used any more by " + text,
+		facts: facts, again: again,
+	})
 }
 
 func (r *PersistentVolumeClaimReconciler) reportReleased(ctx context.Context, claim *corev1.PersistentVolumeClaim) {
-	r.reports.forget(client.ObjectKeyFromObject(claim))
+	waited := r.reports.released(requestFor(claim).NamespacedName)
 	delay := r.Clock.Since(claim.DeletionTimestamp.Time)
 	metrics.ReleaseDelay.Observe(delay.Seconds())
 	log.FromContext(ctx).Info("Released claim", "claim", klog.KObj(claim), "sinceDeletion", delay)
+	r.announcer.say(statement{
+		claim:     claim,
+		eventType: corev1.EventTypeNormal, reason: EventReasonReleased, action: eventActionRelease,
+		note:     "No pod uses the claim: it was released " + duration.HumanDuration(delay) + " after its deletion",
+		optional: !waited,
+	})
 }
 
 func (r *PersistentVolumeClaimReconciler) reportProtected(ctx context.Context, claim *corev1.PersistentVolumeClaim) {
+	r.reports.forget(requestFor(claim).NamespacedName)
 	log.FromContext(ctx).Info("Protected claim", "claim", klog.KObj(claim))
+	if r.Clock.Since(claim.CreationTimestamp.Time) < oldClaim {
+		return // What is usual is not worth an event.
+	}
+	r.announcer.say(statement{
+		claim:     claim,
+		eventType: corev1.EventTypeNormal, reason: EventReasonProtected, action: eventActionProtect,
+		note:     "The claim had no protection, and stays now until no pod uses it even if it is deleted",
+		optional: true,
+	})
+}
+
+// reportFailing says why the claim is not worked on, once it has failed often.
+func (r *PersistentVolumeClaimReconciler) reportFailing(
+	claim *corev1.PersistentVolumeClaim, failures int, what string, err error,
+) {
+	if failures < manyFailures {
+		return
+	}
+	cause := causeOf(err)
+	facts := what + cause
+	if say, again := r.reports.failing(claim, facts, r.Clock.Now()); say {
+		action := eventActionProtect
+		if claim.DeletionTimestamp != nil {
+			action = eventActionRelease
+		}
+		r.announcer.say(statement{
+			claim:     claim,
+			eventType: corev1.EventTypeWarning, reason: EventReasonFailing, action: action,
+			note:  what + " fails again and again, and is tried on: " + cause,
+			facts: facts, again: again,
+		})
+	}
+}
+
+// causeOf says in words why a request failed. What the API server says goes to the
+// user as it is; what else may be in an error, such as addresses, does not.
+func causeOf(err error) string {
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &status) && status.Status().Message != "":
+		message := status.Status().Message
+		if len(message) > maxCause {
+			message = strings.ToValidUTF8(message[:maxCause], "") + " …"
+		}
+		return message
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the API server did not answer in time"
+	default:
+		return "the API server could not be reached, or its answer not be read; the operator's log says more"
+	}
 }

@@ -17,27 +17,28 @@ limitations under the License.
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"pvc-protection-operator/internal/metrics"
+	"pvc-protection-operator/internal/usage"
 )
 
 // maxNote is the API server's limit of an event's note, in bytes.
 const maxNote = 1024
 
 func TestDescribe(t *testing.T) {
-	const used = "in use"
+	const used = "running"
 	holders := func(names ...string) []holder {
 		var all []holder
 		for _, name := range names {
@@ -49,13 +50,13 @@ func TestDescribe(t *testing.T) {
 		holders []holder
 		want    string
 	}{
-		"one":       {holders("a"), "pod a on node n (in use)"},
-		"in order":  {holders("b", "a"), "pod a on node n (in use), pod b on node n (in use)"},
+		"one":       {holders("a"), "pod a on node n (running)"},
+		"in order":  {holders("b", "a"), "pod a on node n (running), pod b on node n (running)"},
 		"five":      {holders("c", "e", "d", "b", "a"), "pod a … pod e"},
 		"six":       {holders("f", "c", "e", "d", "b", "a"), "pod a … pod e, and 1 more"},
 		"a hundred": {holders(strings.Split(strings.Repeat("x ", 95)+"a b c d e", " ")...), "pod a … pod e, and 95 more"},
 		"states": {[]holder{{name: "a", node: "n", state: "shutting down"}, {name: "b", node: "m", state: used}},
-			"pod a on node n (shutting down), pod b on node m (in use)"},
+			"pod a on node n (shutting down), pod b on node m (running)"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +64,7 @@ func TestDescribe(t *testing.T) {
 			if strings.Contains(want, "…") {
 				var five []string
 				for _, name := range []string{"a", "b", "c", "d", "e"} {
-					five = append(five, "pod "+name+" on node n (in use)")
+					five = append(five, "pod "+name+" on node n (running)")
 				}
 				want = strings.Replace(want, "pod a … pod e", strings.Join(five, ", "), 1)
 			}
@@ -79,7 +80,7 @@ func TestDescribe(t *testing.T) {
 func TestDescribeIsStable(t *testing.T) {
 	var holders []holder
 	for i := range 7 {
-		holders = append(holders, holder{name: fmt.Sprint("pod-", i), node: "n", state: "in use"})
+		holders = append(holders, holder{name: fmt.Sprint("pod-", i), node: "n", state: "running"})
 	}
 	want := describe(slices.Clone(holders))
 	for range holders {
@@ -90,94 +91,125 @@ func TestDescribeIsStable(t *testing.T) {
 	}
 }
 
-// TestNoteFits proves that the API server takes every note, also of pods and nodes
-// of the longest names, in the longest state.
-func TestNoteFits(t *testing.T) {
-	ended := podOf("x", "c1")
+// TestNotesFit proves that the API server takes every note, also of pods and nodes of
+// the longest names, in the longest state, and of the longest errors.
+func TestNotesFit(t *testing.T) {
+	const say = time.Minute
+	ended, claim := podOf("x", "c1"), candidate("c1")
 	ended.Status.Phase = corev1.PodSucceeded
-	longest := stateOf(&ended)
+	claim.OwnerReferences = []metav1.OwnerReference{{UID: ended.UID, Controller: new(true)}}
+	longest := usage.StateOf(&ended, claim)
 	for _, count := range []int{1, 2, 3, 5, 6, 1000} {
 		for _, length := range []int{4, 63, 100, 110, 150, 253} {
-			w := &world{}
-			r := &PersistentVolumeClaimReconciler{Recorder: w, Clock: clock.RealClock{}}
-			var holders []holder
-			for i := range count {
-				name := fmt.Sprintf("%0*d", length, i)
-				holders = append(holders, holder{name: name, node: strings.Repeat("n", length), state: longest})
-			}
-			r.reportBlocked(log.IntoContext(t.Context(), logr.Discard()), candidate("c1"), holders, metrics.Cache)
-			note := w.events[0].note
-			if len(note) > maxNote {
-				t.Errorf("the note about %d pods with names of %d bytes has %d bytes, want at most %d",
-					count, length, len(note), maxNote)
-			}
-			if !strings.Contains(note, "pod 0") {
-				t.Errorf("the note %q names no pod", note)
-			}
+			inWorld(t, func(w *world) {
+				var holders []holder
+				for i := range count {
+					name := fmt.Sprintf("%0*d", length, i)
+					holders = append(holders, holder{name: name, node: strings.Repeat("n", length), state: longest})
+				}
+				w.reportBlocked(w.ctx, claim, holders, metrics.Cache, say)
+				note := w.said(EventReasonBlocked)[0].note
+				if len(note) > maxNote {
+					t.Errorf("the note about %d pods with names of %d bytes has %d bytes, want at most %d",
+						count, length, len(note), maxNote)
+				}
+				if !strings.Contains(note, "pod 0") {
+					t.Errorf("the note %q names no pod", note)
+				}
+			})
 		}
 	}
-}
-
-func TestStateOf(t *testing.T) {
-	running := podOf("p")
-	deleted, ended, failed := podOf("p"), podOf("p"), podOf("p")
-	deleted.DeletionTimestamp = new(metav1.Now())
-	ended.Status.Phase = corev1.PodSucceeded
-	failed.Status.Phase = corev1.PodFailed
-	failed.DeletionTimestamp = new(metav1.Now())
-	for _, test := range []struct {
-		pod  corev1.Pod
-		want string
-	}{
-		{running, "in use"}, {deleted, "shutting down"}, {ended, "ended"}, {failed, "ended"},
-	} {
-		if got := stateOf(&test.pod); !strings.HasPrefix(got, test.want) {
-			t.Errorf("stateOf() = %q, want %q", got, test.want)
+	inWorld(t, func(w *world) {
+		err := apierrors.NewInternalError(errors.New(strings.Repeat("🔥", 1000)))
+		w.reportFailing(claim, manyFailures, "Listing the pods of the namespace", err)
+		note := w.said(EventReasonFailing)[0].note
+		if len(note) > maxNote || !utf8.ValidString(note) {
+			t.Errorf("the note of a long error has %d bytes, want valid text of at most %d", len(note), maxNote)
 		}
-	}
+	})
 }
 
 func TestAppendHolder(t *testing.T) {
-	a, b := podOf("a"), podOf("b")
+	a, b, claim := podOf("a"), podOf("b"), candidate("c1")
 	var holders []holder
 	for _, pod := range []*corev1.Pod{&a, &a, &b, &b, &b} {
-		holders = appendHolder(holders, pod)
+		holders = appendHolder(holders, pod, claim)
 	}
 	want := []holder{
-		{name: "a", node: "node", state: "in use", uid: "a-uid"},
-		{name: "b", node: "node", state: "in use", uid: "b-uid"},
+		{name: "a", node: "node", state: "scheduled", uid: "a-uid"},
+		{name: "b", node: "node", state: "scheduled", uid: "b-uid"},
 	}
 	if !slices.Equal(holders, want) {
 		t.Errorf("the holders are %+v, want %+v", holders, want)
 	}
 }
 
-func TestReportsChanged(t *testing.T) {
+func TestReports(t *testing.T) {
 	var r reports
 	now := time.Now()
-	c1, c2, again := candidate("c1"), candidate("c2"), candidate("c1")
-	again.UID = "again"
+	c1, c2, another := candidate("c1"), candidate("c2"), candidate("c1")
+	another.UID = "another"
 	r.forget(requestFor(c1).NamespacedName) // of what was never reported
+	blocked := blockedClaims()
 	steps := []struct {
-		claim *corev1.PersistentVolumeClaim
-		text  string // or "" to forget
-		want  bool
-		count float64
+		claim      *corev1.PersistentVolumeClaim
+		facts      string // or "" to forget
+		say, again bool
+		count      int64
 	}{
-		{c1, "a", true, 1}, {c1, "a", false, 1}, {c2, "a", true, 2}, {c1, "a", false, 2},
-		{c1, "b", true, 2}, {c1, "b", false, 2}, {c1, "a", true, 2}, // a transition each
-		{c1, "", false, 1}, {c2, "a", false, 1}, {c1, "a", true, 2}, {c1, "a", false, 2},
-		{again, "a", true, 2}, {again, "a", false, 2}, {again, "", false, 1}, {c2, "", false, 0}, {c2, "", false, 0},
+		{c1, "a", true, false, 1}, {c1, "a", false, true, 1}, {c2, "a", true, false, 2}, {c1, "a", false, true, 2},
+		{c1, "b", true, true, 2}, {c1, "b", false, true, 2}, {c1, "a", true, true, 2}, // a transition each
+		{c1, "", false, false, 1}, {c2, "a", false, true, 1}, {c1, "a", true, false, 2}, {c1, "a", false, true, 2},
+		{another, "a", true, false, 2}, {another, "a", false, true, 2},
+		{another, "", false, false, 1}, {c2, "", false, false, 0}, {c2, "", false, false, 0},
 	}
 	for i, step := range steps {
-		if step.text == "" {
+		if step.facts == "" {
 			r.forget(requestFor(step.claim).NamespacedName)
-		} else if got := r.changed(step.claim, step.text, now, i%2 == 0); got != step.want {
-			t.Errorf("step %d: changed(%s, %q) = %v, want %v", i, step.claim.Name, step.text, got, step.want)
+		} else if say, again := r.blocked(step.claim, step.facts, now, now, i%2 == 0); say != step.say || again != step.again {
+			t.Errorf("step %d: blocked(%s, %q) = %v, %v, want %v, %v",
+				i, step.claim.Name, step.facts, say, again, step.say, step.again)
 		}
-		if got := blockedClaims(t); got != step.count {
+		if got := blockedClaims() - blocked; got != step.count {
 			t.Errorf("step %d: %v claims are blocked, want %v", i, got, step.count)
 		}
+	}
+}
+
+// TestReportsSayAgain proves that what lasts is said again, rarely.
+func TestReportsSayAgain(t *testing.T) {
+	var r reports
+	claim, start := candidate("c1"), time.Now()
+	said := 0
+	for minute := range 24 * 60 {
+		now := start.Add(time.Duration(minute) * time.Minute)
+		if say, _ := r.blocked(claim, "a", now, now, true); say {
+			said++
+		}
+	}
+	if said != 24 {
+		t.Errorf("in a day, a blocked claim was said to be %d times, want 24", said)
+	}
+	r.forget(requestFor(claim).NamespacedName)
+}
+
+func TestReportsOldest(t *testing.T) {
+	var r reports
+	now := time.Now()
+	if _, ok := r.oldest(); ok {
+		t.Error("there is an oldest claim, but none is blocked")
+	}
+	older, younger, failing := candidate("older"), candidate("younger"), candidate("failing")
+	older.DeletionTimestamp = new(metav1.NewTime(now.Add(-time.Hour)))
+	failing.DeletionTimestamp = new(metav1.NewTime(now.Add(-2 * time.Hour)))
+	r.blocked(younger, "a", now, now, true)
+	r.blocked(older, "a", now, now, true)
+	r.failing(failing, "a", now)
+	if got, ok := r.oldest(); !ok || !got.Equal(older.DeletionTimestamp.Time) {
+		t.Errorf("oldest() = %s, %v, want %s", got, ok, older.DeletionTimestamp)
+	}
+	for _, claim := range []*corev1.PersistentVolumeClaim{older, younger, failing} {
+		r.forget(requestFor(claim).NamespacedName)
 	}
 }
 
@@ -186,77 +218,37 @@ func TestReportsChanged(t *testing.T) {
 func TestReportsConfirmed(t *testing.T) {
 	var r reports
 	start := time.Now()
-	claim, again := candidate("c1"), candidate("c1")
-	again.UID = "again"
+	claim, another := candidate("c1"), candidate("c1")
+	another.UID = "another"
 	at := func(minute int) time.Time { return start.Add(time.Duration(minute) * time.Minute) }
 
 	if r.unconfirmed(claim, at(9)) {
 		t.Error("a claim that is not blocked is unconfirmed")
 	}
-	r.changed(claim, "a", at(1), false) // has just become a candidate
-	r.changed(claim, "b", at(3), false) // seen by the cache only
+	r.failing(claim, "f", at(0))
+	if r.unconfirmed(claim, at(9)) {
+		t.Error("a claim that fails is unconfirmed")
+	}
+	r.blocked(claim, "a", at(1), at(2), false) // has just become a candidate
+	r.blocked(claim, "b", at(3), at(4), false) // seen by the cache only
 	for minute, want := range map[int]bool{0: false, 1: false, 2: true, 4: true} {
 		if got := r.unconfirmed(claim, at(minute)); got != want {
 			t.Errorf("unconfirmed() since minute %d = %v, want %v", minute, got, want)
 		}
 	}
-	if r.unconfirmed(again, at(9)) {
+	if r.unconfirmed(another, at(9)) {
 		t.Error("another claim of the same name is unconfirmed")
 	}
-	r.changed(claim, "b", at(4), true)
+	r.blocked(claim, "b", at(4), at(5), true)
 	if r.unconfirmed(claim, at(4)) || !r.unconfirmed(claim, at(5)) {
 		t.Error("a live list at minute 4 does not count as one")
 	}
-	r.changed(again, "b", at(6), false)
-	if r.unconfirmed(again, at(6)) {
+	r.blocked(another, "b", at(6), at(7), false)
+	if r.unconfirmed(another, at(6)) {
 		t.Error("another claim of the same name takes over what was confirmed")
 	}
 	r.forget(requestFor(claim).NamespacedName)
-	if r.unconfirmed(again, at(9)) {
+	if r.unconfirmed(another, at(9)) {
 		t.Error("a claim that was forgotten is unconfirmed")
 	}
-}
-
-// TestReportsTransitionsOnly proves that an event is made of every change, and of
-// nothing else.
-func TestReportsTransitionsOnly(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b := holder{name: "a", node: "n", state: "in use"}, holder{name: "b", node: "n", state: "in use"}
-		later := a
-		later.state = "shutting down"
-		claim, again := candidate("c1"), candidate("c1")
-		again.UID = "again"
-		steps := []struct {
-			claim   *corev1.PersistentVolumeClaim
-			holders []holder
-			events  int
-		}{
-			{claim, []holder{a}, 1}, {claim, []holder{a}, 1}, {claim, []holder{b, a}, 2}, {claim, []holder{a, b}, 2},
-			{claim, []holder{later, b}, 3}, {claim, []holder{later}, 4}, {again, []holder{later}, 5},
-		}
-		for i, step := range steps {
-			w.reportBlocked(w.ctx, step.claim, step.holders, metrics.Cache)
-			if got := len(w.events); got != step.events {
-				t.Errorf("after step %d, there are %d events, want %d", i, got, step.events)
-			}
-		}
-		if got := w.events[1]; got.pod != "a" || got.claim != "c1" {
-			t.Errorf("the event is about claim %s and pod %s, want the first pod by name", got.claim, got.pod)
-		}
-		w.reportReleased(w.ctx, claim)
-		w.reportBlocked(w.ctx, claim, []holder{a}, metrics.LiveList)
-		if got := len(w.events); got != 6 {
-			t.Errorf("after a release, there are %d events, want 6", got)
-		}
-	})
-}
-
-// TestNoteIsNoFormat proves that a name is never read as a format.
-func TestNoteIsNoFormat(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.reportBlocked(w.ctx, candidate("c1"), []holder{{name: "100%d", node: "%s", state: "%v"}}, metrics.Cache)
-		if got, want := w.events[0].note, "pod 100%d on node %s (%v)"; !strings.HasSuffix(got, want) {
-			t.Errorf("the note is %q, want it to end with %q", got, want)
-		}
-	})
 }

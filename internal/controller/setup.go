@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"pvc-protection-operator/internal/batch"
+	"pvc-protection-operator/internal/metrics"
 	"pvc-protection-operator/internal/usage"
 )
 
@@ -71,6 +72,11 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(ctx context.Context, 
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
+	r.announcer = newAnnouncer(mgr.GetClient(), r.Clock)
+	if err := r.announcer.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	metrics.Claims.SetOldest(r.reports.oldest)
 	r.failedLists = batch.RateLimiter[string]()
 	r.batches = batch.NewSource(
 		batch.Options{
@@ -89,6 +95,13 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(ctx context.Context, 
 	}
 	if err := addReadyCheck(ctx, mgr); err != nil {
 		return err
+	}
+	claims, err := mgr.GetCache().GetInformer(ctx, &corev1.PersistentVolumeClaim{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("creating the informer of claims: %w", err)
+	}
+	if _, err := claims.AddEventHandler(census(r.Options.Finalizer)); err != nil {
+		return fmt.Errorf("counting claims: %w", err)
 	}
 
 	c, err := controller.NewTyped(controllerName, mgr, controller.TypedOptions[batch.Namespace]{

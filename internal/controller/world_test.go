@@ -27,13 +27,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
@@ -73,7 +74,8 @@ type world struct {
 	pages                     [][]corev1.Pod
 	onRead, onLookUp, onPatch func(ctx context.Context, claim string) error
 	onList                    func(ctx context.Context, page int) error
-	onEvent                   func()
+	onEvent                   func(*eventsv1.Event) error
+	onLog                     func()
 	// What the reconciler did.
 	calls    []string // in order
 	lists    []*client.ListOptions
@@ -93,20 +95,20 @@ func inWorld(t *testing.T, test func(*world), objects ...client.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, backOffs: map[reconcile.Request]int{}}
-		ctx, cancel := context.WithCancel(log.IntoContext(t.Context(), logr.Discard()))
+		ctx, cancel := context.WithCancel(log.IntoContext(t.Context(), funcr.New(w.log, funcr.Options{})))
 		w.ctx, w.cancel = ctx, cancel
 		w.server = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).
 			WithIndex(&corev1.Pod{}, usage.PodClaimIndex, usage.IndexPodByClaim).Build()
 		w.PersistentVolumeClaimReconciler = &PersistentVolumeClaimReconciler{
 			Client:    interceptor.NewClient(w.server, interceptor.Funcs{Get: w.get, List: w.lookUp, Patch: w.patch}),
 			APIReader: interceptor.NewClient(w.server, interceptor.Funcs{List: w.list}),
-			Recorder:  w,
 			Options: Options{
 				Finalizer: testFinalizer, MaxBatchSize: 100, ConcurrentNamespaces: 1, ConcurrentWrites: 4,
 				BatchWindow: 10 * time.Millisecond, RecheckInterval: time.Minute,
 			},
 			Clock: clock.RealClock{},
 		}
+		w.announcer = newAnnouncer(interceptor.NewClient(w.server, interceptor.Funcs{Create: w.create}), w.Clock)
 		w.failedLists = batch.RateLimiter[string]()
 		w.batches = batch.NewSource(
 			batch.Options{Window: w.Options.BatchWindow, MaxSize: w.Options.MaxBatchSize, RateLimiter: w.limiter()},
@@ -119,31 +121,50 @@ func inWorld(t *testing.T, test func(*world), objects ...client.Object) {
 		w.cancel()
 		synctest.Wait()
 		w.checkCache()
+		w.forgetAll() // The metrics outlive the world.
 	})
 }
 
-// work starts the one worker of the controller.
+// work starts a worker of each controller.
 func (w *world) work() {
-	queue := workqueue.NewTypedRateLimitingQueue(batch.RateLimiter[batch.Namespace]())
-	context.AfterFunc(w.ctx, queue.ShutDown)
-	if err := w.batches.Start(w.ctx, queue); err != nil {
-		w.t.Fatalf("starting the source failed: %v", err)
-	}
+	startWorker(w, w.announcer.start, func(request reconcile.Request) (time.Duration, error) {
+		result, err := w.announcer.Reconcile(w.ctx, request)
+		if errors.Is(err, reconcile.TerminalError(nil)) {
+			err = nil
+		}
+		return result.RequeueAfter, err
+	})
+	startWorker(w, w.batches.Start, func(namespace batch.Namespace) (time.Duration, error) { return 0, w.call(namespace) })
 	if err := w.batches.WaitForSync(w.ctx); err != nil {
 		w.t.Fatalf("waiting for the source failed: %v", err)
 	}
+}
+
+func startWorker[T comparable](
+	w *world, start func(context.Context, workqueue.TypedRateLimitingInterface[T]) error,
+	reconcileOne func(T) (again time.Duration, err error),
+) {
+	w.t.Helper()
+	queue := workqueue.NewTypedRateLimitingQueue(batch.RateLimiter[T]())
+	context.AfterFunc(w.ctx, queue.ShutDown)
+	if err := start(w.ctx, queue); err != nil {
+		w.t.Fatalf("starting the source failed: %v", err)
+	}
 	go func() {
 		for {
-			namespace, shutdown := queue.Get()
+			request, shutdown := queue.Get()
 			if shutdown {
 				return
 			}
-			if err := w.call(namespace); err != nil {
-				queue.AddRateLimited(namespace)
+			if again, err := reconcileOne(request); err != nil {
+				queue.AddRateLimited(request)
 			} else {
-				queue.Forget(namespace)
+				queue.Forget(request)
+				if again > 0 {
+					queue.AddAfter(request, again)
+				}
 			}
-			queue.Done(namespace)
+			queue.Done(request)
 		}
 	}()
 }
@@ -225,14 +246,50 @@ func (w *world) failed() []error {
 	return errs
 }
 
-// Eventf makes the world an events.EventRecorder.
-func (w *world) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+// create is the API server that takes events.
+func (w *world) create(ctx context.Context, _ client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+	event := obj.(*eventsv1.Event)
 	w.mu.Lock()
-	w.events = append(w.events, recordedEvent{
-		claim: regarding.(client.Object).GetName(), pod: related.(client.Object).GetName(),
-		kind: kind, reason: reason, action: action, note: fmt.Sprintf(note, args...),
-	})
 	run := w.onEvent
+	w.mu.Unlock()
+	if run != nil {
+		if err := run(event); err != nil {
+			return err
+		}
+	}
+	if err := w.server.Create(ctx, event, opts...); err != nil {
+		return err
+	}
+	said := recordedEvent{
+		claim: event.Regarding.Name, kind: event.Type, reason: event.Reason, action: event.Action, note: event.Note,
+	}
+	if event.Related != nil {
+		said.pod = event.Related.Name
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, said)
+	return nil
+}
+
+// forgetAll leaves the reconciler with what another process would know.
+func (w *world) forgetAll() {
+	for claim := range w.reports.claims {
+		w.reports.forget(claim)
+	}
+}
+
+// said returns the events of that reason, once none is left to be written.
+func (w *world) said(reason string) []recordedEvent {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.events), func(e recordedEvent) bool { return e.reason != reason })
+}
+
+func (w *world) log(_, _ string) {
+	w.mu.Lock()
+	run := w.onLog
 	w.mu.Unlock()
 	if run != nil {
 		run()
@@ -274,16 +331,19 @@ func (w *world) checkCache() {
 }
 
 // blockedClaims returns how many claims the metrics say are blocked.
-func blockedClaims(t *testing.T) float64 {
+func blockedClaims() int64 { return metrics.Claims.Blocked.Load() }
+
+// lostEvents returns how many the metrics have counted.
+func lostEvents(t *testing.T) float64 {
 	t.Helper()
 	var metric dto.Metric
-	if err := metrics.BlockedClaims.Write(&metric); err != nil {
+	if err := metrics.LostEvents.Write(&metric); err != nil {
 		t.Fatal(err)
 	}
-	return metric.GetGauge().GetValue()
+	return metric.GetCounter().GetValue()
 }
 
-// finalizers returns those that the claim has on the server, or "gone".
+// finalizers returns what the claim has, separated by commas, or "gone".
 func (w *world) finalizers(name string) string {
 	claim := &corev1.PersistentVolumeClaim{}
 	err := w.server.Get(context.Background(), requestOf(name).NamespacedName, claim)

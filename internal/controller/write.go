@@ -41,7 +41,8 @@ var errLate = errors.New("the evidence for the write is too old")
 
 // write is what is done to the claims of a batch.
 type write struct {
-	operation string
+	// operation is what the metrics call it, failing what events do.
+	operation, failing string
 	// patchKey is addFinalizers or removeFinalizers.
 	patchKey string
 	// since is when the evidence was complete, or the batch was read.
@@ -74,6 +75,7 @@ func (r *PersistentVolumeClaimReconciler) writeEach(
 			default:
 				failed.add(fmt.Errorf("%s claim %s/%s: %w", w.operation, claim.Namespace, claim.Name, err))
 				b.Retry(requestFor(claim))
+				r.reportFailing(claim, b.Failures(requestFor(claim)), w.failing, err)
 			}
 			return nil
 		})

@@ -72,11 +72,11 @@ func TestStaleEvidence(t *testing.T) {
 func TestStaleBeforeTheFirstWrite(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pages = [][]corev1.Pod{{podOf("a", "c1")}}
-		w.onEvent = func() {
+		w.onLog = func() {
 			<-time.After(writeWindow + 1)
 			w.set(func() {
 				w.pages = [][]corev1.Pod{{podOf("a", "c1"), podOf("b", "c2")}}
-				w.onEvent = nil
+				w.onLog = nil
 			})
 		}
 		w.add("c1", "c2", "c3")
@@ -252,7 +252,7 @@ func TestSuperseded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.reportBlocked(w.ctx, candidate("c1"), []holder{{name: "pod"}}, metrics.Cache)
+				w.reportBlocked(w.ctx, candidate("c1"), []holder{{name: "pod"}}, metrics.Cache, time.Minute)
 				w.onPatch = func(context.Context, string) error { return err }
 				w.add("c1", "new")
 				w.wait(time.Hour)
@@ -263,7 +263,7 @@ func TestSuperseded(t *testing.T) {
 				if errs := w.failed(); len(errs) > 0 {
 					t.Errorf("Reconcile() failed: %v", errs)
 				}
-				if got := blockedClaims(t); got != 0 {
+				if got := blockedClaims(); got != 0 {
 					t.Errorf("%v claims are still reported as blocked", got)
 				}
 			}, candidate("c1"), claimWith("new"))

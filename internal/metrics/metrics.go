@@ -20,6 +20,9 @@ limitations under the License.
 package metrics
 
 import (
+	"sync/atomic"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -37,11 +40,17 @@ const (
 	Superseded = "superseded"
 )
 
-// Values of the label "evidence".
+// Values of the labels "source" and "answer".
 const (
 	Cache    = "cache"
 	LiveList = "live_list"
+
+	Blocked = "blocked"
+	Free    = "free"
 )
+
+// Dropped is a result of events: that there was no room for it, or no namespace.
+const Dropped = "dropped"
 
 var (
 	// BatchClaims observes how many claims a batch had.
@@ -70,17 +79,34 @@ var (
 		Help: "Number of pods that uncached lists returned.",
 	})
 
-	// Blocked counts the looks at a candidate that found a holder.
-	Blocked = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "pvc_protection_blocked_total",
-		Help: "Number of looks at a claim in deletion that found a pod using it, by where it was found (cache, live_list).",
-	}, []string{"evidence"})
-
-	// BlockedClaims is the number of claims that are blocked now.
-	BlockedClaims = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "pvc_protection_blocked_claims",
-		Help: "Number of claims in deletion that are kept because a pod uses them. Only the leader reports them.",
+	// LiveListBytes counts the bytes of the answers to live lists.
+	LiveListBytes = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "pvc_protection_live_list_bytes_total",
+		Help: "Size of the answers to uncached lists of a namespace's pods in bytes, before compression.",
 	})
+
+	// Answers counts the looks at candidates.
+	Answers = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "pvc_protection_answers_total",
+		Help: "Number of looks at a claim in deletion, by where the answer was found (cache, live_list) " +
+			"and what it was (blocked, free). The cache alone never frees a claim.",
+	}, []string{"source", "answer"})
+
+	// LostEvents counts what only a recheck has found.
+	LostEvents = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "pvc_protection_lost_events_total",
+		Help: "Number of claims that were found free by a recheck although no event had said so.",
+	})
+
+	// Claims are the claims in the cache by state.
+	Claims = &ClaimStates{}
+
+	// Events counts the events about claims.
+	Events = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "pvc_protection_events_total",
+		Help: "Number of Kubernetes events about claims, by result: written (success), said by the former leader " +
+			"already (superseded), given up because too many waited or the namespace was going (dropped), or refused (error).",
+	}, []string{"result"})
 
 	// Writes counts the patches of claims.
 	Writes = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -102,15 +128,72 @@ var (
 	})
 )
 
+// ClaimStates collects the number of claims by state, and the age of the blocked
+// claim that was deleted first. All replicas count what their caches have, but only
+// the leader knows which claims are blocked.
+type ClaimStates struct {
+	// Candidates are in deletion with the finalizer, Released without it.
+	Unprotected, Protected, Candidates, Released atomic.Int64
+	// Blocked are the candidates that are known to have a holder.
+	Blocked atomic.Int64
+
+	oldest atomic.Pointer[func() (time.Time, bool)]
+}
+
+var (
+	claimsDesc = prometheus.NewDesc("pvc_protection_claims",
+		"Number of claims in the cache, by state: not in deletion without and with the finalizer (unprotected, protected), "+
+			"in deletion and kept because a pod uses them (blocked), in deletion and about to be looked at (waiting), "+
+			"in deletion without the finalizer (released). Only the leader knows which are blocked.",
+		[]string{"state"}, nil)
+	oldestDesc = prometheus.NewDesc("pvc_protection_oldest_blocked_claim_age_seconds",
+		"Time since the deletion of the claim that is kept for the longest time in seconds, 0 if none is.", nil, nil)
+)
+
+// SetOldest sets what returns the deletion of the oldest blocked claim, and false if
+// there is none.
+func (c *ClaimStates) SetOldest(oldest func() (time.Time, bool)) { c.oldest.Store(&oldest) }
+
+// Describe implements prometheus.Collector.
+func (c *ClaimStates) Describe(descs chan<- *prometheus.Desc) {
+	descs <- claimsDesc
+	descs <- oldestDesc
+}
+
+// Collect implements prometheus.Collector.
+func (c *ClaimStates) Collect(metrics chan<- prometheus.Metric) {
+	blocked := c.Blocked.Load()
+	for state, count := range map[string]int64{
+		"unprotected": c.Unprotected.Load(),
+		"protected":   c.Protected.Load(),
+		"blocked":     blocked,
+		"waiting":     max(0, c.Candidates.Load()-blocked), // The two are not counted in one moment.
+		"released":    c.Released.Load(),
+	} {
+		metrics <- prometheus.MustNewConstMetric(claimsDesc, prometheus.GaugeValue, float64(count), state)
+	}
+	age := 0.0
+	if oldest := c.oldest.Load(); oldest != nil {
+		if deleted, ok := (*oldest)(); ok {
+			age = time.Since(deleted).Seconds()
+		}
+	}
+	metrics <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, age)
+}
+
 func init() {
-	metrics.Registry.MustRegister(BatchClaims, LiveLists, LiveListDuration, LiveListPods, Blocked, BlockedClaims,
-		Writes, WritesInFlight, ReleaseDelay)
+	metrics.Registry.MustRegister(BatchClaims, LiveLists, LiveListDuration, LiveListPods, LiveListBytes,
+		Answers, LostEvents, Claims, Events, Writes, WritesInFlight, ReleaseDelay)
 	// A counter that does not exist yet cannot be told from one that stays at 0.
 	for _, result := range []string{Success, Failure} {
 		LiveLists.WithLabelValues(result)
 	}
-	for _, evidence := range []string{Cache, LiveList} {
-		Blocked.WithLabelValues(evidence)
+	Answers.WithLabelValues(Cache, Blocked)
+	for _, answer := range []string{Blocked, Free} {
+		Answers.WithLabelValues(LiveList, answer)
+	}
+	for _, result := range []string{Success, Superseded, Dropped, Failure} {
+		Events.WithLabelValues(result)
 	}
 	for _, operation := range []string{Protect, Release} {
 		for _, result := range []string{Success, Superseded, Failure} {

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -38,22 +39,28 @@ var ours = map[string]struct {
 	collector prometheus.Collector
 	series    int
 }{
-	"pvc_protection_batch_claims":               {metrics.BatchClaims, 1},
-	"pvc_protection_live_lists_total":           {metrics.LiveLists, 2},
-	"pvc_protection_live_list_duration_seconds": {metrics.LiveListDuration, 1},
-	"pvc_protection_live_list_pods_total":       {metrics.LiveListPods, 1},
-	"pvc_protection_blocked_total":              {metrics.Blocked, 2},
-	"pvc_protection_blocked_claims":             {metrics.BlockedClaims, 1},
-	"pvc_protection_writes_total":               {metrics.Writes, 6},
-	"pvc_protection_writes_in_flight":           {metrics.WritesInFlight, 1},
-	"pvc_protection_release_delay_seconds":      {metrics.ReleaseDelay, 1},
+	"pvc_protection_batch_claims":                     {metrics.BatchClaims, 1},
+	"pvc_protection_live_lists_total":                 {metrics.LiveLists, 2},
+	"pvc_protection_live_list_duration_seconds":       {metrics.LiveListDuration, 1},
+	"pvc_protection_live_list_pods_total":             {metrics.LiveListPods, 1},
+	"pvc_protection_live_list_bytes_total":            {metrics.LiveListBytes, 1},
+	"pvc_protection_answers_total":                    {metrics.Answers, 3},
+	"pvc_protection_lost_events_total":                {metrics.LostEvents, 1},
+	"pvc_protection_events_total":                     {metrics.Events, 4},
+	"pvc_protection_claims":                           {metrics.Claims, 5},
+	"pvc_protection_oldest_blocked_claim_age_seconds": {metrics.Claims, 1},
+	"pvc_protection_writes_total":                     {metrics.Writes, 6},
+	"pvc_protection_writes_in_flight":                 {metrics.WritesInFlight, 1},
+	"pvc_protection_release_delay_seconds":            {metrics.ReleaseDelay, 1},
 }
 
 // values are the values that labels may have.
 var values = map[string][]string{
 	"operation": {metrics.Protect, metrics.Release},
-	"result":    {metrics.Success, metrics.Superseded, metrics.Failure},
-	"evidence":  {metrics.Cache, metrics.LiveList},
+	"result":    {metrics.Success, metrics.Superseded, metrics.Dropped, metrics.Failure},
+	"source":    {metrics.Cache, metrics.LiveList},
+	"answer":    {metrics.Blocked, metrics.Free},
+	"state":     {"unprotected", "protected", "blocked", "waiting", "released"},
 }
 
 // registered returns what the registry has of this program's own metrics: all
@@ -144,5 +151,54 @@ func TestBuckets(t *testing.T) {
 		if last := buckets[len(buckets)-1].GetUpperBound(); last < reach.to {
 			t.Errorf("the last bucket of %s ends at %v, want at least %v", name, last, reach.to)
 		}
+	}
+}
+
+func TestClaimStates(t *testing.T) {
+	var states metrics.ClaimStates
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&states)
+	value := func(name, state string) float64 {
+		t.Helper()
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			for _, metric := range family.GetMetric() {
+				if family.GetName() == name && (state == "" || metric.GetLabel()[0].GetValue() == state) {
+					return metric.GetGauge().GetValue()
+				}
+			}
+		}
+		t.Fatalf("there is no %s of state %q", name, state)
+		return 0
+	}
+	states.Unprotected.Store(1)
+	states.Protected.Store(2)
+	states.Candidates.Store(7)
+	states.Blocked.Store(3)
+	states.Released.Store(5)
+	for state, want := range map[string]float64{"unprotected": 1, "protected": 2, "blocked": 3, "waiting": 4, "released": 5} {
+		if got := value("pvc_protection_claims", state); got != want {
+			t.Errorf("%v claims are %s, want %v", got, state, want)
+		}
+	}
+	states.Candidates.Store(2) // before those that are gone were noticed
+	if got := value("pvc_protection_claims", "waiting"); got != 0 {
+		t.Errorf("%v claims are waiting, want none", got)
+	}
+
+	const age = "pvc_protection_oldest_blocked_claim_age_seconds"
+	if got := value(age, ""); got != 0 {
+		t.Errorf("the oldest claim is %v s old, want 0 as long as nobody knows", got)
+	}
+	states.SetOldest(func() (time.Time, bool) { return time.Now().Add(-time.Hour), true })
+	if got := value(age, ""); got < 3600 || got > 7200 {
+		t.Errorf("the oldest claim is %v s old, want an hour", got)
+	}
+	states.SetOldest(func() (time.Time, bool) { return time.Time{}, false })
+	if got := value(age, ""); got != 0 {
+		t.Errorf("the oldest claim is %v s old, want 0 if there is none", got)
 	}
 }

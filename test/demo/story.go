@@ -81,11 +81,11 @@ func (d *demo) claimInUse(ctx context.Context) error {
 	if !strings.Contains(events, "pod "+podName) {
 		return fmt.Errorf("expected an event that names pod %s, saw:\n%s", podName, events)
 	}
-	blocked, err := d.operator.Metric(ctx, "pvc_protection_blocked_claims")
+	blocked, err := d.operator.Metric(ctx, "pvc_protection_claims", `state="blocked"`)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nThe operator's metrics say how many there are: pvc_protection_blocked_claims %g\n", blocked)
+	fmt.Printf("\nThe operator's metrics say how many there are: pvc_protection_claims{state=\"blocked\"} %g\n", blocked)
 	if blocked != 1 {
 		return fmt.Errorf("expected 1 blocked claim in the metrics, saw %g", blocked)
 	}

@@ -41,7 +41,7 @@ func TestHolderUnknownToCache(t *testing.T) {
 	e.delete(claim)
 	e.held(claim)
 	e.saysBlocked(claim, "web", node)
-	found, err := o.Metric(t.Context(), "pvc_protection_blocked_total", `evidence="live_list"`)
+	found, err := o.Metric(t.Context(), "pvc_protection_answers_total", `answer="blocked"`, `source="live_list"`)
 	e.fatalIf(err)
 	if found == 0 {
 		t.Error("the operator has not counted that a live list found the pod")

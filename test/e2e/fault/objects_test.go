@@ -228,7 +228,7 @@ func (e *env) foundByLiveList(o *harness.Operator, times float64, held ...*corev
 		if err := e.protected(ctx, held...); err != nil {
 			e.Fatalf("a claim in use has to stay: %v", err)
 		}
-		return atLeast(ctx, o, times, "pvc_protection_blocked_total", `evidence="live_list"`)
+		return atLeast(ctx, o, times, "pvc_protection_answers_total", `answer="blocked"`, `source="live_list"`)
 	})
 }
 

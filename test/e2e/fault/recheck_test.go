@@ -65,7 +65,7 @@ func TestHolderGoneUnnoticed(t *testing.T) {
 	kept, keeper := e.usedClaim(e.namespace, "kept")
 	o := e.start("--recheck-interval=5s")
 	e.delete(claim, kept)
-	e.counted(o, 2, "pvc_protection_blocked_total", `evidence="cache"`)
+	e.counted(o, 2, "pvc_protection_answers_total", `answer="blocked"`, `source="cache"`)
 
 	watch := e.proxy.HoldEvents(faultproxy.Match{Resource: pods})
 	e.kill(pod)
@@ -84,7 +84,7 @@ func TestDeletionUnnoticed(t *testing.T) {
 	recreated, pod := e.usedClaim(e.namespace, "recreated")
 	o := e.start("--recheck-interval=1h")
 	e.delete(recreated)
-	e.counted(o, 1, "pvc_protection_blocked_total", `evidence="cache"`)
+	e.counted(o, 1, "pvc_protection_answers_total", `answer="blocked"`, `source="cache"`)
 
 	watch := e.proxy.HoldEvents(faultproxy.Match{Resource: claims})
 	e.delete(deleted)
@@ -122,7 +122,7 @@ func TestLostNode(t *testing.T) {
 	o := e.start("--recheck-interval=1h")
 
 	e.delete(plain, ephemeral, pod) // with the pod's grace period of 30 s
-	e.counted(o, 2, "pvc_protection_blocked_total")
+	e.counted(o, 2, "pvc_protection_answers_total", `answer="blocked"`)
 	e.fatalIf(e.admin.Get(t.Context(), key(e.namespace, "web"), pod))
 	if grace := pod.DeletionGracePeriodSeconds; grace == nil || *grace == 0 {
 		t.Fatalf("the pod has the grace period %v", grace)

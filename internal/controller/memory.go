@@ -1,0 +1,171 @@
+/*
+Copyright 2026.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controller
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"pvc-protection-operator/internal/metrics"
+)
+
+// sayAgainAfter is how long after an event it is said again if it still holds. API
+// servers keep events for an hour by default.
+const sayAgainAfter = time.Hour
+
+// reports remembers what was last said about each claim that waits, so that events
+// and log lines are written when something changes and not on every look, and when
+// a live list last confirmed that it is blocked. It is bounded by the claims that
+// wait. The zero value is ready to use.
+type reports struct {
+	mu     sync.Mutex
+	claims map[types.NamespacedName]*report
+}
+
+type report struct {
+	uid     types.UID
+	deleted time.Time
+	blocked bool
+	// facts were said, at that time.
+	facts string
+	said  time.Time
+	// confirmed is when a live list last showed a holder.
+	confirmed time.Time
+	// recheck is when the claim is looked at again by itself, and byItself
+	// whether that was what the last look came from.
+	recheck  time.Time
+	byItself bool
+}
+
+// blocked says that the facts block the claim. It returns whether they are to be
+// said, and whether something was said about the claim before.
+//
+// That a claim is blocked counts as confirmed when it is first seen: it has just
+// become a candidate.
+func (r *reports) blocked(
+	claim *corev1.PersistentVolumeClaim, facts string, now, recheck time.Time, confirmed bool,
+) (say, again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.of(claim)
+	if !known.blocked {
+		known.blocked = true
+		metrics.Claims.Blocked.Add(1)
+	}
+	if confirmed || known.confirmed.IsZero() {
+		known.confirmed = now
+	}
+	known.recheck = recheck
+	return known.say(facts, now)
+}
+
+// failing says that work on the claim fails. It returns what blocked does.
+func (r *reports) failing(claim *corev1.PersistentVolumeClaim, facts string, now time.Time) (say, again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of(claim).say(facts, now)
+}
+
+// of returns the report of the claim. The caller must hold the lock.
+func (r *reports) of(claim *corev1.PersistentVolumeClaim) *report {
+	key := requestFor(claim).NamespacedName
+	known := r.claims[key]
+	if known == nil || known.uid != claim.UID {
+		r.drop(key)
+		known = &report{uid: claim.UID}
+		if claim.DeletionTimestamp != nil {
+			known.deleted = claim.DeletionTimestamp.Time
+		}
+		if r.claims == nil {
+			r.claims = map[types.NamespacedName]*report{}
+		}
+		r.claims[key] = known
+	}
+	return known
+}
+
+func (known *report) say(facts string, now time.Time) (say, again bool) {
+	again = known.facts != ""
+	if known.facts == facts && now.Sub(known.said) < sayAgainAfter {
+		return false, again
+	}
+	known.facts, known.said = facts, now
+	return true, again
+}
+
+// look says that the claim is looked at.
+func (r *reports) look(claim *corev1.PersistentVolumeClaim, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.claims[requestFor(claim).NamespacedName]
+	if known != nil && known.uid == claim.UID && !known.recheck.IsZero() {
+		known.byItself = !now.Before(known.recheck)
+		known.recheck = time.Time{}
+	}
+}
+
+// unconfirmed reports whether the claim is known to be blocked, but no live list
+// has confirmed it since.
+func (r *reports) unconfirmed(claim *corev1.PersistentVolumeClaim, since time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.claims[requestFor(claim).NamespacedName]
+	return known != nil && known.uid == claim.UID && known.blocked && known.confirmed.Before(since)
+}
+
+// released forgets the claim. It returns whether something was said about it. If it
+// was blocked and only a recheck found out that it is not, an event was lost.
+func (r *reports) released(claim types.NamespacedName) (waited bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.claims[claim]
+	if known != nil && known.blocked && known.byItself {
+		metrics.LostEvents.Inc()
+	}
+	r.drop(claim)
+	return known != nil
+}
+
+// forget says that the claim does not wait any more.
+func (r *reports) forget(claim types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drop(claim)
+}
+
+func (r *reports) drop(claim types.NamespacedName) {
+	if known := r.claims[claim]; known != nil && known.blocked {
+		metrics.Claims.Blocked.Add(-1)
+	}
+	delete(r.claims, claim)
+}
+
+// oldest returns when the blocked claim was deleted that waits longest, and false
+// if none does.
+func (r *reports) oldest() (deleted time.Time, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, known := range r.claims {
+		if known.blocked && (!ok || known.deleted.Before(deleted)) {
+			deleted, ok = known.deleted, true
+		}
+	}
+	return deleted, ok
+}
