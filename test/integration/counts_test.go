@@ -61,7 +61,9 @@ func TestLiveListsOfManyNamespaces(t *testing.T) {
 	}
 }
 
-func byNamespace(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Namespace, b.Namespace) }
+func byNamespace(a, b *corev1.PersistentVolumeClaim) int {
+	return cmp.Compare(a.Namespace, b.Namespace)
+}
 
 func byName(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) }
 

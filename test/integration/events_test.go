@@ -88,6 +88,33 @@ func testEventOnChange(e *env, goes, stays string) {
 	e.gone(claim)
 }
 
+func testEventOnRelease(e *env) {
+	claim := e.claim("data")
+	pod := e.pod("web", harness.OnNode(node), harness.WithClaim("data"))
+	e.delete(claim)
+	e.saysBlocked(claim, "web")
+	e.kill(pod)
+	e.gone(claim)
+	e.says(claim, "Released", "after its deletion")
+}
+
+func testEventOfUnusedClaim(e *env) {
+	claim := e.claim("data")
+	e.delete(claim)
+	e.gone(claim)
+	e.says(claim, "Released", "after its deletion")
+}
+
+func testEventOfEphemeralVolume(e *env) {
+	pod := e.pod("web", harness.OnNode(node), harness.WithEphemeral("scratch"))
+	claim := e.ephemeralClaim(pod, "scratch")
+	e.setPhase(pod, corev1.PodRunning)
+	e.delete(claim)
+	e.saysBlocked(claim, "pod web on node "+node+" (running; the claim is its ephemeral volume)")
+	e.kill(pod)
+	e.gone(claim)
+}
+
 // TestBlockedClaims has claims that are blocked and looked at for every event of their pods: that takes no live list.
 func TestBlockedClaims(t *testing.T) {
 	const count = 20
@@ -159,21 +186,33 @@ func lookedAt(e *env, o *harness.Operator, times float64) {
 
 // blockedEvents returns the events that say why the claim stays.
 func (e *env) blockedEvents(ctx context.Context, claim *corev1.PersistentVolumeClaim) ([]eventsv1.Event, error) {
+	return e.eventsOf(ctx, claim, "DeletionBlocked")
+}
+
+func (e *env) eventsOf(
+	ctx context.Context, claim *corev1.PersistentVolumeClaim, reason string,
+) ([]eventsv1.Event, error) {
 	var list eventsv1.EventList
 	if err := suite.admin.List(ctx, &list, client.InNamespace(e.namespace)); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(list.Items, func(event eventsv1.Event) bool {
-		return event.Regarding.UID != claim.UID || event.Reason != "DeletionBlocked"
+		return event.Regarding.UID != claim.UID || event.Reason != reason
 	}), nil
 }
 
-// saysBlocked waits for an event on the claim that has all the words, and returns it.
+// saysBlocked waits until an event says why the claim stays, with all the words.
 func (e *env) saysBlocked(claim *corev1.PersistentVolumeClaim, words ...string) eventsv1.Event {
+	e.Helper()
+	return e.says(claim, "DeletionBlocked", words...)
+}
+
+// says waits for an event on the claim that has that reason and all the words, and returns it.
+func (e *env) says(claim *corev1.PersistentVolumeClaim, reason string, words ...string) eventsv1.Event {
 	e.Helper()
 	var found eventsv1.Event
 	e.eventually(fmt.Sprintf("an event on claim %s has to say %q", claim.Name, words), func(ctx context.Context) error {
-		events, err := e.blockedEvents(ctx, claim)
+		events, err := e.eventsOf(ctx, claim, reason)
 		if err != nil {
 			return err
 		}

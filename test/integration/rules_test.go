@@ -63,6 +63,9 @@ func TestRules(t *testing.T) {
 		"an event says who holds a claim":          testEvent,
 		"an event says when the first holder goes": testEventOnFirstChange,
 		"an event says when another holder goes":   testEventOnLaterChange,
+		"an event says that a claim is released":   testEventOnRelease,
+		"an event says so of an unused claim, too": testEventOfUnusedClaim,
+		"an event tells of an ephemeral volume":    testEventOfEphemeralVolume,
 	}
 	for _, phase := range []corev1.PodPhase{
 		corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown,
