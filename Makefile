@@ -94,6 +94,18 @@ test-e2e: vet cluster-binaries ## Run the tests under faults, and a minute of ra
 	$(require-c-compiler)
 	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" $(GO_TEST) -count=1 -p 1 -timeout 30m ./test/e2e/...
 
+# The older versions, each a folder with a go.mod. One alone: make test-compat COMPAT=test/cluster/tools-1.30
+COMPAT ?= $(wildcard test/cluster/tools-*)
+.PHONY: test-compat
+test-compat: vet ## Run the integration tests on API servers of older Kubernetes versions, those in test/cluster/tools-*.
+	$(require-c-compiler)
+	@for tools in $(COMPAT); do \
+		test/cluster/build-binaries.sh --tools "$$tools"; \
+		version="$$(cd "$$tools" && GOWORK=off go list -m -f '{{.Version}}' k8s.io/kubernetes)"; \
+		echo "integration tests on Kubernetes $$version"; \
+		KUBEBUILDER_ASSETS="$$PWD/bin/k8s/$$version" $(GO_TEST) -count=1 ./test/integration; \
+	done
+
 DURATION ?= 10m
 .PHONY: soak
 soak: cluster-binaries ## Play random traffic under faults for DURATION, and check every release. SEED=n replays a plan.

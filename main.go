@@ -130,6 +130,11 @@ func run(ctx context.Context, args []string) error {
 	}).SetupWithManager(ctx, mgr); err != nil {
 		return fmt.Errorf("setting up the controller of claims: %w", err)
 	}
+	if o.Controller.UnusedCondition {
+		if err := (&controller.UnusedReconciler{Client: mgr.GetClient()}).SetupWithManager(mgr); err != nil {
+			return fmt.Errorf("setting up the controller of the Unused condition: %w", err)
+		}
+	}
 	// +kubebuilder:scaffold:builder
 
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
@@ -172,6 +177,9 @@ func checkAccess(ctx context.Context, config *rest.Config, o *options.Options) e
 		return fmt.Errorf("creating a client: %w", err)
 	}
 	permissions := controller.Permissions(o.WatchNamespaces...)
+	if o.Controller.UnusedCondition {
+		permissions = append(permissions, controller.UnusedPermissions(o.WatchNamespaces...)...)
+	}
 	if o.LeaderElect {
 		permissions = append(permissions, controller.LeasePermissions(o.LeaderElectNamespace, operatorName)...)
 	}

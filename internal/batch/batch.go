@@ -109,9 +109,6 @@ func (b *Batch) StartHold(times HoldTimes) {
 // were not held, and came after everything that existed at the start had.
 func (b *Batch) Fresh() bool { return b.fresh }
 
-// Crowded reports whether requests of that many other namespaces wait, or are held.
-func (b *Batch) Crowded(namespaces int) bool { return b.source.crowded(b.namespace, namespaces) }
-
 // Failures returns how often the request has been retried in a row.
 func (b *Batch) Failures(request reconcile.Request) int {
 	return b.source.requests.NumRequeues(request)

@@ -68,6 +68,7 @@ func (g *group) take(now time.Time, window time.Duration, limit int) (taken []re
 			all.add(request)
 		}
 		g.waiting, g.held = all, fifo{}
+		g.first = time.Time{} // What is left over has waited, too.
 		return g.waiting.take(limit), true
 	}
 	if now.Before(g.windowEnds(window)) {

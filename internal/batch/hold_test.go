@@ -289,19 +289,26 @@ func TestFresh(t *testing.T) {
 	})
 }
 
-// TestCrowded proves that other namespaces count whose requests wait or are held.
-func TestCrowded(t *testing.T) {
-	inBubble(t, batch.Options{}, func(h *harness) {
-		h.add(b1)
-		startHold(h, time.Hour, time.Hour, b1)
-		h.add(a1)
-		b := h.take(a1)
-		h.add(a2, request("c", "1"))
-		for others := range 5 {
-			if got, want := b.Crowded(others), others <= 2; got != want {
-				h.t.Errorf("Crowded(%d) = %v, want %v", others, got, want)
-			}
+// TestLeftOversAreNotFresh proves it of what a batch of held requests has no room for.
+func TestLeftOversAreNotFresh(t *testing.T) {
+	inBubble(t, batch.Options{MaxSize: 1}, func(h *harness) {
+		if err := h.WaitForSync(h.t.Context()); err != nil {
+			h.t.Fatal(err)
 		}
+		h.wait(time.Nanosecond)
+		h.add(a1)
+		startHold(h, time.Second, time.Second, a1)
+		h.add(a2)
+		b := h.take(a2)
+		b.Hold(a2)
 		h.finish("a", b)
+		for _, r := range []reconcile.Request{a1, a2} {
+			b := h.take(r)
+			if b.Fresh() {
+				h.t.Errorf("Fresh() = true of %s, which was held", r)
+			}
+			b.Done(r)
+			h.finish("a", b)
+		}
 	})
 }

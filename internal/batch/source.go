@@ -105,6 +105,8 @@ type Source struct {
 	// no batch, or with a hold. Whenever requests appear in one, or are left
 	// after Take, the namespace is added to the controller's queue.
 	groups map[string]*group
+	// sweepAt is how many groups there are when idle ones are dropped.
+	sweepAt int
 }
 
 var _ source.TypedSyncingSource[Namespace] = &Source{}
@@ -238,9 +240,12 @@ func (s *Source) setHold(namespace string, times HoldTimes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	// Holds that ended without requests are dropped here, so that groups is
-	// bounded by the namespaces with requests or a hold in force.
-	maps.DeleteFunc(s.groups, func(_ string, g *group) bool { return g.idle(now) })
+	// Holds that ended without requests are dropped here now and then, so that
+	// groups is bounded by the namespaces with requests or a hold in force.
+	if len(s.groups) >= s.sweepAt {
+		maps.DeleteFunc(s.groups, func(_ string, g *group) bool { return g.idle(now) })
+		s.sweepAt = 2*len(s.groups) + 1
+	}
 	g := s.group(namespace)
 	if g.last.IsZero() {
 		g.last = now // The last request came in this batch.
@@ -264,18 +269,4 @@ func (s *Source) waitingIn(namespace string) bool {
 	defer s.mu.Unlock()
 	g := s.groups[namespace]
 	return g != nil && g.waiting.len() > 0
-}
-
-func (s *Source) crowded(namespace string, others int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name, g := range s.groups {
-		if others <= 0 {
-			break
-		}
-		if name != namespace && g.waiting.len()+g.held.len() > 0 {
-			others--
-		}
-	}
-	return others <= 0
 }

@@ -107,6 +107,9 @@ func describePermission(p Permission) string {
 		where = " in all namespaces"
 	}
 	what := p.Resource
+	if p.Subresource != "" {
+		what += "/" + p.Subresource
+	}
 	if p.Group != "" {
 		what += "." + p.Group
 	}

@@ -53,8 +53,9 @@ const (
 	eventsPerSecond = 50
 	eventBurst      = 100
 	// maxOptionalEvents is how many statements may wait before those that nobody
-	// waits for are dropped.
+	// waits for are dropped, maxWaitingEvents before others are.
 	maxOptionalEvents = eventBurst
+	maxWaitingEvents  = 20_000
 	// An event is tried maxEventTries times, eventRetry apart.
 	maxEventTries = 5
 	eventRetry    = 10 * time.Second
@@ -70,6 +71,8 @@ type statement struct {
 	// facts are what the statement rests on. Another process that finds the same
 	// facts, as the next leader does, says them by the same event.
 	facts string
+	// lasting facts are said again later if they could not be said now.
+	lasting bool
 	// again says them although they may have been said before.
 	again bool
 	// optional statements are dropped when many others wait.
@@ -80,35 +83,40 @@ type statement struct {
 
 // announcer writes events about claims. It is a controller of its own: what is to
 // be said about a claim waits in its queue, and only the latest, so that events
-// neither hold up the releases nor tell of what is over. The zero value, once its
-// exported fields are set, is ready to use.
+// neither hold up the releases nor tell of what is over.
 //
 // client-go's recorder does not fit: its key of an event leaves out the note, so
 // that a claim's next holders would only count as the first ones again; it drops
 // what exceeds its queue; and after each failover it says everything once more.
 type announcer struct {
-	Client client.Writer
-	Clock  clock.PassiveClock
-
+	client   client.Writer
+	clock    clock.PassiveClock
 	instance string
 	limiter  flowcontrol.RateLimiter
-	refused  sync.Once
+	// refusals is the pace of log lines about events that are not allowed.
+	refusals flowcontrol.RateLimiter
+	// unsay is told of blocked claims whose event was given up.
+	unsay func(*corev1.PersistentVolumeClaim)
 
 	mu      sync.Mutex
 	pending map[types.NamespacedName]statement
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-func newAnnouncer(c client.Writer, clk clock.PassiveClock) *announcer {
+func newAnnouncer(
+	c client.Writer, clk clock.PassiveClock, unsay func(*corev1.PersistentVolumeClaim),
+) *announcer {
 	instance, err := os.Hostname()
 	if err != nil {
 		instance = "unknown"
 	}
 	return &announcer{
-		Client:   c,
-		Clock:    clk,
+		client:   c,
+		clock:    clk,
+		unsay:    unsay,
 		instance: instance,
 		limiter:  flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventBurst),
+		refusals: flowcontrol.NewTokenBucketRateLimiter(1.0/600, 1),
 		pending:  map[types.NamespacedName]statement{},
 	}
 }
@@ -117,7 +125,7 @@ func newAnnouncer(c client.Writer, clk clock.PassiveClock) *announcer {
 func (a *announcer) SetupWithManager(mgr ctrl.Manager) error {
 	c, err := controller.New(controllerName+"-events", mgr, controller.Options{
 		Reconciler:              a,
-		MaxConcurrentReconciles: 4, // so that the rate is not bounded by the answers' time
+		MaxConcurrentReconciles: 16, // so that the rate is not bounded by the answers' time
 	})
 	if err != nil {
 		return fmt.Errorf("creating the controller of events: %w", err)
@@ -142,13 +150,31 @@ func (a *announcer) say(s statement) {
 	request := requestFor(s.claim)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, waits := a.pending[request.NamespacedName]; s.optional && !waits && len(a.pending) >= maxOptionalEvents {
-		metrics.Events.WithLabelValues(metrics.Dropped).Inc()
+	room := maxWaitingEvents
+	if s.optional {
+		room = maxOptionalEvents
+	}
+	if _, waits := a.pending[request.NamespacedName]; !waits && len(a.pending) >= room {
+		a.giveUp(s, metrics.Dropped)
 		return
 	}
 	a.pending[request.NamespacedName] = s
 	if a.queue != nil {
 		a.queue.Add(request)
+	}
+}
+
+// forget drops what is to be said about a claim that is gone.
+func (a *announcer) forget(claim types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.pending, claim)
+}
+
+func (a *announcer) giveUp(s statement, result string) {
+	metrics.Events.WithLabelValues(result).Inc()
+	if s.lasting {
+		a.unsay(s.claim)
 	}
 }
 
@@ -172,16 +198,16 @@ func (a *announcer) Reconcile(ctx context.Context, request reconcile.Request) (r
 		// The namespace is going, and so will its events.
 		metrics.Events.WithLabelValues(metrics.Dropped).Inc()
 	case apierrors.IsForbidden(err):
-		metrics.Events.WithLabelValues(metrics.Failure).Inc()
-		a.refused.Do(func() {
-			log.FromContext(ctx).Error(err, "The API server refuses events; further refusals are only counted")
-		})
+		a.giveUp(s, metrics.Failure)
+		if a.refusals.TryAccept() {
+			log.FromContext(ctx).Error(err, "The API server refuses events; for a while, further refusals are only counted")
+		}
 	case s.tries+1 < maxEventTries:
 		s.tries++
 		a.putBack(s)
 		return reconcile.Result{RequeueAfter: eventRetry}, nil
 	default:
-		metrics.Events.WithLabelValues(metrics.Failure).Inc()
+		a.giveUp(s, metrics.Failure)
 		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("writing the event %s: %w", s.reason, err))
 	}
 	return reconcile.Result{}, nil
@@ -208,12 +234,12 @@ func (a *announcer) putBack(s statement) {
 func (a *announcer) write(ctx context.Context, s statement) error {
 	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
-	now := a.Clock.Now()
+	now := a.clock.Now()
 	id := fnv.New64a()
 	_, _ = fmt.Fprint(id, s.claim.UID, s.reason, s.facts) // never fails
-	err := a.Client.Create(ctx, a.event(s, id.Sum64(), now))
+	err := a.client.Create(ctx, a.event(s, id.Sum64(), now))
 	if apierrors.IsAlreadyExists(err) && s.again {
-		err = a.Client.Create(ctx, a.event(s, uint64(now.UnixNano()), now))
+		err = a.client.Create(ctx, a.event(s, uint64(now.UnixNano()), now))
 	}
 	return err
 }

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -157,6 +159,44 @@ func TestEventFails(t *testing.T) {
 	}
 }
 
+// TestEventIsSaidLater proves that what could not be said is said at a later look, if
+// it still holds.
+func TestEventIsSaidLater(t *testing.T) {
+	pod := podOf("pod", "c1")
+	inWorld(t, func(w *world) {
+		w.onEvent = func(*eventsv1.Event) error { return errTest }
+		w.pages = [][]corev1.Pod{{pod}}
+		w.add("c1")
+		w.wait(maxEventTries * eventRetry)
+		w.set(func() { w.onEvent = nil })
+		w.wait(2 * w.Options.RecheckInterval)
+		if got := w.said(EventReasonBlocked); len(got) != 1 {
+			t.Errorf("the events are %q, want one", got)
+		}
+	}, candidate("c1"), &pod)
+}
+
+// TestGoneBeforeItIsSaid proves that no event tells of a claim that is gone.
+func TestGoneBeforeItIsSaid(t *testing.T) {
+	pod := podOf("pod", "c1")
+	c1 := candidate("c1")
+	inWorld(t, func(w *world) {
+		w.onEvent = func(*eventsv1.Event) error { return errTest }
+		w.pages = [][]corev1.Pod{{pod}}
+		w.add("c1")
+		end := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := w.server.Patch(w.ctx, c1, end); err != nil { // by somebody else
+			t.Fatal(err)
+		}
+		w.set(func() { w.onEvent = nil })
+		w.add("c1")
+		w.wait(time.Minute)
+		if got := w.said(EventReasonBlocked); len(got) > 0 {
+			t.Errorf("the events are %q, want none", got)
+		}
+	}, c1, &pod)
+}
+
 // TestEventsAreLimited proves that many claims at once do not make a storm of events,
 // that none of a blocked claim is lost, and that others do not pile up.
 func TestEventsAreLimited(t *testing.T) {
@@ -185,7 +225,7 @@ func TestEventsAreLimited(t *testing.T) {
 // events has started.
 func TestSayBeforeStart(t *testing.T) {
 	inWorld(t, func(w *world) {
-		a := newAnnouncer(interceptor.NewClient(w.server, interceptor.Funcs{Create: w.create}), w.Clock)
+		a := newAnnouncer(interceptor.NewClient(w.server, interceptor.Funcs{Create: w.create}), w.Clock, nil)
 		a.say(statement{claim: candidate("c1"), eventType: corev1.EventTypeNormal, reason: "R", action: "A", note: "n"})
 		queue := workqueue.NewTypedRateLimitingQueue(batch.RateLimiter[reconcile.Request]())
 		defer queue.ShutDown()
@@ -239,9 +279,9 @@ func TestFailingIsSaid(t *testing.T) {
 	denied := apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "c1", errors.New("the webhook says no"))
 	fails := map[string]func(*world, error){
 		"Removing the finalizer": func(w *world, err error) {
-			w.onPatch = func(_ context.Context, claim string) error { return unless(claim, "c1", err) }
+			w.onPatch = func(_ context.Context, claim string) error { return unless(claim, "c1", numbered(err)) }
 		},
-		"Listing the pods": func(w *world, err error) { w.onList = func(context.Context, int) error { return err } },
+		"Listing the pods": func(w *world, err error) { w.onList = func(context.Context, int) error { return numbered(err) } },
 	}
 	for what, fail := range fails {
 		t.Run(what, func(t *testing.T) {
@@ -309,6 +349,19 @@ func aged(claim *corev1.PersistentVolumeClaim, age time.Duration) client.Object 
 	bubble := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // where synctest's time begins
 	claim.CreationTimestamp = metav1.NewTime(bubble.Add(-age))
 	return claim
+}
+
+var number atomic.Int64
+
+// numbered returns the error with words that differ every time.
+func numbered(err error) error {
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) {
+		return err
+	}
+	copied := *status
+	copied.ErrStatus.Message += fmt.Sprintf(" (request %d)", number.Add(1))
+	return &copied
 }
 
 func unless(got, want string, err error) error {

@@ -28,14 +28,19 @@ import (
 
 // census counts the claims in the cache by their state, for the metrics. It is told
 // of every change by the informer, which gives the old object with the new one: it
-// needs no memory of its own.
-func census(finalizer string) toolscache.ResourceEventHandler {
+// needs no memory of its own. It tells of candidates that are none any more.
+func census(finalizer string, gone func(*corev1.PersistentVolumeClaim)) toolscache.ResourceEventHandler {
 	count := func(obj any, by int64) {
-		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-			obj = gone.Obj
+		if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = last.Obj
 		}
-		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
-			counterOf(claim, finalizer).Add(by)
+		claim, ok := obj.(*corev1.PersistentVolumeClaim)
+		if !ok {
+			return
+		}
+		counterOf(claim, finalizer).Add(by)
+		if by < 0 == usage.IsCandidate(claim, finalizer) {
+			gone(claim)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -30,9 +31,18 @@ import (
 	"pvc-protection-operator/internal/usage"
 )
 
-// livePageSize is the number of pods in a page of a live list. A page is reduced
-// to the holders in it before the next one is fetched, so it bounds memory.
-const livePageSize = 500
+const (
+	// livePageSize is the number of pods in a page of a live list. A page is
+	// reduced to the holders in it before the next one is fetched, so it bounds
+	// the memory that ConcurrentNamespaces of them take.
+	livePageSize = 250
+
+	// pageTimeout bounds a page, and so how long a namespace whose lists hang
+	// keeps others from their turn; listTimeout all pages together, and with it
+	// the age of what they say.
+	pageTimeout = 15 * time.Second
+	listTimeout = time.Minute
+)
 
 // liveHolders makes the live list of the namespace and returns the holders of
 // the candidates by the name of the claim. Only on an answer without an error
@@ -70,7 +80,7 @@ func (r *PersistentVolumeClaimReconciler) listHolders(
 	}
 	for {
 		var page corev1.PodList
-		if err := r.APIReader.List(ctx, &page, options); err != nil {
+		if err := r.listPage(ctx, &page, options); err != nil {
 			return nil, err
 		}
 		metrics.LiveListPods.Add(float64(len(page.Items)))
@@ -87,6 +97,14 @@ func (r *PersistentVolumeClaimReconciler) listHolders(
 		}
 		options.Continue = page.Continue
 	}
+}
+
+func (r *PersistentVolumeClaimReconciler) listPage(
+	ctx context.Context, page *corev1.PodList, options *client.ListOptions,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	return r.APIReader.List(ctx, page, options)
 }
 
 // liveList is the key by which the context of a live list's requests is known.

@@ -43,13 +43,15 @@ type report struct {
 	uid     types.UID
 	deleted time.Time
 	blocked bool
+	// counted is set while the metrics count it as blocked.
+	counted bool
 	// facts were said, at that time.
 	facts string
 	said  time.Time
 	// confirmed is when a live list last showed a holder.
 	confirmed time.Time
 	// recheck is when the claim is looked at again by itself, and byItself
-	// whether that was what the last look came from.
+	// whether the last look came from that.
 	recheck  time.Time
 	byItself bool
 }
@@ -65,8 +67,9 @@ func (r *reports) blocked(
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.of(claim)
-	if !known.blocked {
-		known.blocked = true
+	known.blocked = true
+	if !known.counted {
+		known.counted = true
 		metrics.Claims.Blocked.Add(1)
 	}
 	if confirmed || known.confirmed.IsZero() {
@@ -115,8 +118,8 @@ func (r *reports) look(claim *corev1.PersistentVolumeClaim, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.claims[requestFor(claim).NamespacedName]
-	if known != nil && known.uid == claim.UID && !known.recheck.IsZero() {
-		known.byItself = !now.Before(known.recheck)
+	if known != nil && known.uid == claim.UID {
+		known.byItself = !known.recheck.IsZero() && !now.Before(known.recheck)
 		known.recheck = time.Time{}
 	}
 }
@@ -151,10 +154,36 @@ func (r *reports) forget(claim types.NamespacedName) {
 }
 
 func (r *reports) drop(claim types.NamespacedName) {
-	if known := r.claims[claim]; known != nil && known.blocked {
-		metrics.Claims.Blocked.Add(-1)
+	if known := r.claims[claim]; known != nil {
+		known.uncount()
 	}
 	delete(r.claims, claim)
+}
+
+func (known *report) uncount() {
+	if known.counted {
+		known.counted = false
+		metrics.Claims.Blocked.Add(-1)
+	}
+}
+
+// gone says that the cache has the claim no more, or without the finalizer. Whoever
+// has released it, it is not blocked; the rest is remembered until it is looked at.
+func (r *reports) gone(claim *corev1.PersistentVolumeClaim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.claims[requestFor(claim).NamespacedName]; known != nil && known.uid == claim.UID {
+		known.uncount()
+	}
+}
+
+// unsay says that what is known about the claim could not be said.
+func (r *reports) unsay(claim *corev1.PersistentVolumeClaim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.claims[requestFor(claim).NamespacedName]; known != nil && known.uid == claim.UID {
+		known.said = time.Time{}
+	}
 }
 
 // oldest returns when the blocked claim was deleted that waits longest, and false
@@ -163,7 +192,7 @@ func (r *reports) oldest() (deleted time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, known := range r.claims {
-		if known.blocked && (!ok || known.deleted.Before(deleted)) {
+		if known.counted && (!ok || known.deleted.Before(deleted)) {
 			deleted, ok = known.deleted, true
 		}
 	}

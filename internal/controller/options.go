@@ -35,18 +35,14 @@ const (
 	// manager stops, so it must be shorter than GracefulShutdownTimeout.
 	writeTimeout = 10 * time.Second
 
-	// listTimeout bounds a live list, all pages together, and with it the age
-	// of what it says.
-	listTimeout = time.Minute
-
 	// GracefulShutdownTimeout is how long the manager must wait for the
 	// writes in flight when it stops. The Deployment's
 	// terminationGracePeriodSeconds is longer.
 	GracefulShutdownTimeout = 20 * time.Second
 )
 
-// Options configure a PersistentVolumeClaimReconciler. DefaultOptions returns
-// values to start from; the zero values of the numbers are not valid.
+// Options configure the controllers of claims. DefaultOptions returns values to
+// start from; the zero values of the numbers are not valid.
 type Options struct {
 	// Finalizer is what protects a claim. It must be a qualified name that
 	// the API server accepts as a finalizer.
@@ -72,6 +68,10 @@ type Options struct {
 	// RecheckInterval is how long a blocked claim waits for an event before it
 	// is looked at again by itself.
 	RecheckInterval time.Duration
+
+	// UnusedCondition is whether an UnusedReconciler keeps the Unused condition
+	// of bound claims. It has no bearing on protection.
+	UnusedCondition bool
 }
 
 // DefaultOptions returns the defaults of the operator's flags.
@@ -83,6 +83,7 @@ func DefaultOptions() Options {
 		ConcurrentNamespaces: 16,
 		ConcurrentWrites:     16,
 		RecheckInterval:      time.Minute,
+		UnusedCondition:      true,
 	}
 }
 

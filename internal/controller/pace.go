@@ -24,8 +24,8 @@ import (
 	"pvc-protection-operator/internal/batch"
 )
 
-// The pace of a namespace's live lists. A claim that is deleted alone never waits,
-// and neither does what a full batch left over: both are worth a list. Only
+// The pace of a namespace's live lists. Claims that are deleted now and then do not
+// wait, and neither does what a full batch left over: both are worth a list. Only
 // candidates wait; claims that need protection never do.
 const (
 	// paceFactor is how many times the duration of the last list must pass after
@@ -33,10 +33,12 @@ const (
 	paceFactor = 10
 	paceQuiet  = 150 * time.Millisecond
 
-	// crowd is how many other namespaces must have requests for the claims of
-	// one to wait for each other, until none has come for crowdQuiet. Requests
-	// of one namespace are rarer then, since the API server works for all.
-	crowd      = 3
+	// crowdRate is how many batches a second, and crowdBurst how many at once,
+	// may have a list of their own at once. One namespace cannot make as many.
+	// With more, claims are deleted all over the cluster, and those of a
+	// namespace wait for each other until none has come for crowdQuiet.
+	crowdRate  = 5
+	crowdBurst = 10
 	crowdQuiet = 500 * time.Millisecond
 
 	// maxPace is the longest wait.
@@ -45,9 +47,10 @@ const (
 
 // gather holds the candidates, and reports whether it did, if claims are being
 // deleted in many namespaces at once: more of this one are likely to come, and
-// one list would do for all.
+// one list would do for all. Those that have waited already, or existed when the
+// operator started, do not wait and do not count.
 func (r *PersistentVolumeClaimReconciler) gather(b *batch.Batch, candidates []*corev1.PersistentVolumeClaim) bool {
-	if r.full(b) || !b.Fresh() || !b.Crowded(crowd) {
+	if r.full(b) || !b.Fresh() || r.crowd.TryAccept() {
 		return false
 	}
 	b.StartHold(batch.HoldTimes{Quiet: crowdQuiet, Most: maxPace})

@@ -66,11 +66,17 @@ func (r *PersistentVolumeClaimReconciler) patchFinalizer(
 	// The answer is decoded into an object of its own: the claim is the cache's.
 	answer := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}
 	err = r.Patch(ctx, answer, patch)
-	if apierrors.IsNotFound(err) || refused(err, "metadata.uid") ||
+	if gone(err) || refused(err, "metadata.uid") ||
 		key == addFinalizers && refused(err, "metadata.finalizers") {
 		return errSuperseded
 	}
 	return err
+}
+
+// gone reports whether the API server says that the object does not exist. A proxy
+// in between that does not find the API server answers with the same code.
+func gone(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // refused reports whether the API server found the field invalid.

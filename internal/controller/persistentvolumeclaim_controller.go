@@ -20,9 +20,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,8 +63,10 @@ type PersistentVolumeClaimReconciler struct {
 	batches *batch.Source
 	// failedLists is the back-off of namespaces whose live list failed.
 	failedLists workqueue.TypedRateLimiter[string]
-	reports     reports
-	announcer   *announcer
+	// crowd is the pace of batches that have not waited.
+	crowd     flowcontrol.RateLimiter
+	reports   reports
+	announcer *announcer
 }
 
 // Reconcile looks at the waiting claims of one namespace. Every claim is settled
@@ -80,8 +84,8 @@ func (r *PersistentVolumeClaimReconciler) Reconcile(ctx context.Context, namespa
 	// for one claim must not free another that was deleted later.
 	unprotected, candidates, readErr := r.read(ctx, b)
 	protectErr := r.protect(ctx, b, unprotected)
-	unknown, cacheErr := r.keepBlocked(ctx, b, candidates)
-	releaseErr := r.release(ctx, b, string(namespace), unknown)
+	unknown, confirm, cacheErr := r.keepBlocked(ctx, b, candidates)
+	releaseErr := r.release(ctx, b, string(namespace), unknown, confirm)
 
 	if ctx.Err() != nil {
 		// The manager stops. What is left undone is found again at the next start.
@@ -101,7 +105,7 @@ func (r *PersistentVolumeClaimReconciler) read(
 		err := r.Get(ctx, request.NamespacedName, claim, client.UnsafeDisableDeepCopy)
 		switch {
 		case apierrors.IsNotFound(err):
-			r.reports.forget(request.NamespacedName)
+			r.forget(request.NamespacedName)
 			b.Done(request)
 		case err != nil:
 			failed.add(fmt.Errorf("reading claim %s from the cache: %w", request, err))
@@ -112,7 +116,7 @@ func (r *PersistentVolumeClaimReconciler) read(
 			r.reports.look(claim, r.Clock.Now())
 			candidates = append(candidates, claim)
 		default:
-			r.reports.forget(request.NamespacedName)
+			r.forget(request.NamespacedName)
 			b.Done(request)
 		}
 	}
@@ -130,18 +134,19 @@ func (r *PersistentVolumeClaimReconciler) protect(
 
 // keepBlocked settles the candidates that have a holder in the cache, which takes
 // no API call, and returns the others. Once in a while, if one of them was last
-// confirmed too long ago, it returns all: a cache that missed an event for good
-// would keep its claim forever, and one live list checks them together.
+// confirmed too long ago, it returns these, too, for a live list to confirm: a
+// cache that missed an event for good would keep its claim forever, and one list
+// checks them together.
 func (r *PersistentVolumeClaimReconciler) keepBlocked(
 	ctx context.Context, b *batch.Batch, candidates []*corev1.PersistentVolumeClaim,
-) (unknown []*corev1.PersistentVolumeClaim, err error) {
+) (unknown, confirm []*corev1.PersistentVolumeClaim, err error) {
 	type blocked struct {
 		claim   *corev1.PersistentVolumeClaim
 		holders []holder
 	}
 	var inCache []blocked
 	var failed failures
-	confirm := false
+	overdue := false
 	for _, claim := range candidates {
 		holders, err := r.cachedHolders(ctx, claim)
 		switch {
@@ -150,26 +155,27 @@ func (r *PersistentVolumeClaimReconciler) keepBlocked(
 			b.Retry(requestFor(claim))
 		case len(holders) > 0:
 			inCache = append(inCache, blocked{claim, holders})
-			confirm = confirm || r.reports.unconfirmed(claim, r.Clock.Now().Add(-r.confirmAfter()))
+			overdue = overdue || r.reports.unconfirmed(claim, r.Clock.Now().Add(-r.confirmAfter()))
 		default:
 			unknown = append(unknown, claim)
 		}
 	}
 	for _, c := range inCache {
-		if confirm {
-			unknown = append(unknown, c.claim)
+		if overdue {
+			confirm = append(confirm, c.claim)
 		} else {
 			r.keep(ctx, b, c.claim, c.holders, metrics.Cache)
 		}
 	}
-	return unknown, failed.err()
+	return unknown, confirm, failed.err()
 }
 
 // release makes the live list and releases the candidates that it shows no
-// holder of.
+// holder of. Of those to confirm, the cache knows a holder.
 func (r *PersistentVolumeClaimReconciler) release(
-	ctx context.Context, b *batch.Batch, namespace string, candidates []*corev1.PersistentVolumeClaim,
+	ctx context.Context, b *batch.Batch, namespace string, unknown, confirm []*corev1.PersistentVolumeClaim,
 ) error {
+	candidates := slices.Concat(unknown, confirm)
 	if len(candidates) == 0 {
 		if !b.OnHold() {
 			// Nobody waits for the namespace's lists any more, perhaps because it
@@ -198,7 +204,7 @@ func (r *PersistentVolumeClaimReconciler) release(
 		// left alone.
 		delay := r.failedLists.When(namespace)
 		b.StartHold(batch.HoldTimes{Least: delay})
-		for _, claim := range candidates {
+		for _, claim := range unknown {
 			r.reportFailing(claim, r.failedLists.NumRequeues(namespace), "Listing the pods of the namespace", err)
 		}
 		hold(b, candidates)

@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -90,21 +91,26 @@ func appendHolder(holders []holder, pod *corev1.Pod, claim *corev1.PersistentVol
 }
 
 // describe names the holders, in the order of their names, so that the same
-// holders always have the same description.
-func describe(holders []holder) string {
+// holders always have the same description. The facts are what makes it another
+// one: the holders that are named, and roughly how many more there are, since a
+// thousand pods that go one by one are not worth an event each.
+func describe(holders []holder) (text, facts string) {
 	slices.SortFunc(holders, func(a, b holder) int { return cmp.Compare(a.name, b.name) })
-	var text strings.Builder
+	var words, identity strings.Builder
 	for i, h := range holders {
-		if i == maxNamedHolders || text.Len() > maxDescription {
-			fmt.Fprintf(&text, ", and %d more", len(holders)-i)
+		if i == maxNamedHolders || words.Len() > maxDescription {
+			rest := len(holders) - i
+			fmt.Fprintf(&words, ", and %d more", rest)
+			fmt.Fprintf(&identity, "2^%d", bits.Len(uint(rest)))
 			break
 		}
 		if i > 0 {
-			text.WriteString(", ")
+			words.WriteString(", ")
 		}
-		fmt.Fprintf(&text, "pod %s on node %s (%s)", h.name, h.node, h.state)
+		fmt.Fprintf(&words, "pod %s on node %s (%s)", h.name, h.node, h.state)
+		fmt.Fprintf(&identity, "%s on %s %s, ", h.uid, h.node, h.state)
 	}
-	return text.String()
+	return words.String(), identity.String()
 }
 
 func (r *PersistentVolumeClaimReconciler) reportBlocked(
@@ -112,11 +118,7 @@ func (r *PersistentVolumeClaimReconciler) reportBlocked(
 ) {
 	metrics.Answers.WithLabelValues(source, metrics.Blocked).Inc()
 	now := r.Clock.Now()
-	text := describe(holders)
-	facts := text
-	for _, h := range holders {
-		facts += string(h.uid)
-	}
+	text, facts := describe(holders)
 	say, again := r.reports.blocked(claim, facts, now, now.Add(recheck), source == metrics.LiveList)
 	if !say {
 		return
@@ -129,13 +131,20 @@ func (r *PersistentVolumeClaimReconciler) reportBlocked(
 		},
 		eventType: corev1.EventTypeNormal, reason: EventReasonBlocked, action: eventActionKeep,
 		note:  "The claim stays until it is not used any more by " + text,
-		facts: facts, again: again,
+		facts: facts, again: again, lasting: true,
 	})
+}
+
+// forget says that the claim does not wait any more, or is gone.
+func (r *PersistentVolumeClaimReconciler) forget(claim types.NamespacedName) {
+	r.reports.forget(claim)
+	r.announcer.forget(claim)
 }
 
 func (r *PersistentVolumeClaimReconciler) reportReleased(ctx context.Context, claim *corev1.PersistentVolumeClaim) {
 	waited := r.reports.released(requestFor(claim).NamespacedName)
-	delay := r.Clock.Since(claim.DeletionTimestamp.Time)
+	// The API server's clock may be ahead of ours.
+	delay := max(0, r.Clock.Since(claim.DeletionTimestamp.Time))
 	metrics.ReleaseDelay.Observe(delay.Seconds())
 	log.FromContext(ctx).Info("Released claim", "claim", klog.KObj(claim), "sinceDeletion", delay)
 	r.announcer.say(statement{
@@ -168,7 +177,8 @@ func (r *PersistentVolumeClaimReconciler) reportFailing(
 		return
 	}
 	cause := causeOf(err)
-	facts := what + cause
+	// The words may differ every time, such as by the number of the request.
+	facts := what + string(apierrors.ReasonForError(err))
 	if say, again := r.reports.failing(claim, facts, r.Clock.Now()); say {
 		action := eventActionProtect
 		if claim.DeletionTimestamp != nil {

@@ -68,26 +68,52 @@ func TestDescribe(t *testing.T) {
 				}
 				want = strings.Replace(want, "pod a … pod e", strings.Join(five, ", "), 1)
 			}
-			if got := describe(test.holders); got != want {
+			if got, _ := describe(test.holders); got != want {
 				t.Errorf("describe() = %q, want %q", got, want)
 			}
 		})
 	}
 }
 
-// TestDescribeIsStable proves that the order in which holders are found makes no
-// difference: it would look like a change.
-func TestDescribeIsStable(t *testing.T) {
-	var holders []holder
-	for i := range 7 {
-		holders = append(holders, holder{name: fmt.Sprint("pod-", i), node: "n", state: "running"})
+// TestFacts proves what counts as a change of the holders: neither their order nor
+// that one of very many goes, but everything about those that are named.
+func TestFacts(t *testing.T) {
+	of := func(holders []holder) string {
+		_, facts := describe(slices.Clone(holders))
+		return facts
 	}
-	want := describe(slices.Clone(holders))
-	for range holders {
-		holders = append(holders[1:], holders[0])
-		if got := describe(slices.Clone(holders)); got != want {
-			t.Errorf("describe() = %q, want %q", got, want)
+	var holders []holder
+	for i := range 1000 {
+		name := fmt.Sprintf("pod-%04d", i)
+		holders = append(holders, holder{name: name, uid: types.UID(name), node: "n", state: "running"})
+	}
+	reversed := slices.Clone(holders)
+	slices.Reverse(reversed)
+	if of(reversed) != of(holders) {
+		t.Error("another order counts as a change")
+	}
+	if of(holders[:999]) != of(holders) {
+		t.Error("that the last of a thousand goes counts as a change")
+	}
+	if of(holders[:6]) == of(holders[:7]) {
+		t.Error("that the last of seven goes does not count as a change")
+	}
+	for what, change := range map[string]func(*holder){
+		"its UID": func(h *holder) { h.uid = "x" }, "its node": func(h *holder) { h.node = "x" },
+		"its state": func(h *holder) { h.state = "x" },
+	} {
+		changed := slices.Clone(holders)
+		change(&changed[4])
+		if of(changed) == of(holders) {
+			t.Errorf("%s does not count as a change", what)
 		}
+	}
+	said := map[string]bool{}
+	for rest := range holders {
+		said[of(holders[:len(holders)-rest])] = true
+	}
+	if len(said) > 20 {
+		t.Errorf("a thousand pods that go one by one, the last first, make %d changes", len(said))
 	}
 }
 
@@ -208,8 +234,19 @@ func TestReportsOldest(t *testing.T) {
 	if got, ok := r.oldest(); !ok || !got.Equal(older.DeletionTimestamp.Time) {
 		t.Errorf("oldest() = %s, %v, want %s", got, ok, older.DeletionTimestamp)
 	}
+	blocked := blockedClaims()
+	r.gone(older)
+	if got, _ := r.oldest(); !got.Equal(younger.DeletionTimestamp.Time) {
+		t.Errorf("oldest() = %s after that one has gone, want the next", got)
+	}
+	if got := blockedClaims() - blocked; got != -1 {
+		t.Errorf("the number of blocked claims changed by %d, want -1", got)
+	}
 	for _, claim := range []*corev1.PersistentVolumeClaim{older, younger, failing} {
 		r.forget(requestFor(claim).NamespacedName)
+	}
+	if got := blockedClaims() - blocked; got != -2 {
+		t.Errorf("the number of blocked claims changed by %d, want -2", got)
 	}
 }
 

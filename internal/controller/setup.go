@@ -24,6 +24,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -72,11 +73,12 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(ctx context.Context, 
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	r.announcer = newAnnouncer(mgr.GetClient(), r.Clock)
+	r.announcer = newAnnouncer(mgr.GetClient(), r.Clock, r.reports.unsay)
 	if err := r.announcer.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	metrics.Claims.SetOldest(r.reports.oldest)
+	r.crowd = flowcontrol.NewTokenBucketRateLimiter(crowdRate, crowdBurst)
 	r.failedLists = batch.RateLimiter[string]()
 	r.batches = batch.NewSource(
 		batch.Options{
@@ -100,7 +102,7 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(ctx context.Context, 
 	if err != nil {
 		return fmt.Errorf("creating the informer of claims: %w", err)
 	}
-	if _, err := claims.AddEventHandler(census(r.Options.Finalizer)); err != nil {
+	if _, err := claims.AddEventHandler(census(r.Options.Finalizer, r.reports.gone)); err != nil {
 		return fmt.Errorf("counting claims: %w", err)
 	}
 

@@ -70,8 +70,13 @@ func (w *world) list(ctx context.Context, _ client.WithWatch, list client.Object
 	w.mu.Lock()
 	w.calls = append(w.calls, fmt.Sprint("list ", page))
 	w.lists = append(w.lists, options)
-	pages, run := w.pages, w.onList
+	pages, run, runIn := w.pages, w.onList, w.onListIn
 	w.mu.Unlock()
+	if runIn != nil {
+		if err := runIn(options.Namespace); err != nil {
+			return err
+		}
+	}
 	if run != nil {
 		if err := run(ctx, page); err != nil {
 			return err

@@ -37,6 +37,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,6 +75,7 @@ type world struct {
 	pages                     [][]corev1.Pod
 	onRead, onLookUp, onPatch func(ctx context.Context, claim string) error
 	onList                    func(ctx context.Context, page int) error
+	onListIn                  func(namespace string) error
 	onEvent                   func(*eventsv1.Event) error
 	onLog                     func()
 	// What the reconciler did.
@@ -108,7 +110,9 @@ func inWorld(t *testing.T, test func(*world), objects ...client.Object) {
 			},
 			Clock: clock.RealClock{},
 		}
-		w.announcer = newAnnouncer(interceptor.NewClient(w.server, interceptor.Funcs{Create: w.create}), w.Clock)
+		w.announcer = newAnnouncer(interceptor.NewClient(w.server, interceptor.Funcs{Create: w.create}), w.Clock,
+			w.reports.unsay)
+		w.crowd = flowcontrol.NewTokenBucketRateLimiter(crowdRate, crowdBurst)
 		w.failedLists = batch.RateLimiter[string]()
 		w.batches = batch.NewSource(
 			batch.Options{Window: w.Options.BatchWindow, MaxSize: w.Options.MaxBatchSize, RateLimiter: w.limiter()},

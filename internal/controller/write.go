@@ -68,7 +68,7 @@ func (r *PersistentVolumeClaimReconciler) writeEach(
 				w.report(ctx, claim)
 				b.Done(requestFor(claim))
 			case errors.Is(err, errSuperseded):
-				r.reports.forget(requestFor(claim).NamespacedName)
+				r.forget(requestFor(claim).NamespacedName)
 				b.Done(requestFor(claim))
 			case errors.Is(err, errLate):
 				b.Postpone(requestFor(claim), 0)

@@ -120,6 +120,12 @@ var (
 		Help: "Number of patches of claims that wait for the API server's answer.",
 	})
 
+	// UnusedConditionWrites counts the patches of claims' Unused conditions.
+	UnusedConditionWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "pvc_protection_unused_condition_writes_total",
+		Help: "Number of patches of claims' Unused conditions, by result (success, superseded, error).",
+	}, []string{"result"})
+
 	// ReleaseDelay observes the time from a claim's deletion to its release.
 	ReleaseDelay = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "pvc_protection_release_delay_seconds",
@@ -183,7 +189,8 @@ func (c *ClaimStates) Collect(metrics chan<- prometheus.Metric) {
 
 func init() {
 	metrics.Registry.MustRegister(BatchClaims, LiveLists, LiveListDuration, LiveListPods, LiveListBytes,
-		Answers, LostEvents, Claims, Events, Writes, WritesInFlight, ReleaseDelay)
+		Answers, LostEvents, Claims, Events, Writes, WritesInFlight,
+		UnusedConditionWrites, ReleaseDelay)
 	// A counter that does not exist yet cannot be told from one that stays at 0.
 	for _, result := range []string{Success, Failure} {
 		LiveLists.WithLabelValues(result)
@@ -194,6 +201,9 @@ func init() {
 	}
 	for _, result := range []string{Success, Superseded, Dropped, Failure} {
 		Events.WithLabelValues(result)
+	}
+	for _, result := range []string{Success, Superseded, Failure} {
+		UnusedConditionWrites.WithLabelValues(result)
 	}
 	for _, operation := range []string{Protect, Release} {
 		for _, result := range []string{Success, Superseded, Failure} {

@@ -51,6 +51,7 @@ var ours = map[string]struct {
 	"pvc_protection_oldest_blocked_claim_age_seconds": {metrics.Claims, 1},
 	"pvc_protection_writes_total":                     {metrics.Writes, 6},
 	"pvc_protection_writes_in_flight":                 {metrics.WritesInFlight, 1},
+	"pvc_protection_unused_condition_writes_total":    {metrics.UnusedConditionWrites, 3},
 	"pvc_protection_release_delay_seconds":            {metrics.ReleaseDelay, 1},
 }
 

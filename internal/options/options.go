@@ -151,6 +151,8 @@ func (o *Options) bindController(fs *flag.FlagSet) {
 		"The number of claims that are written at once in each of these namespaces.")
 	duration(fs, &c.RecheckInterval, "recheck-interval", time.Second,
 		"How long a claim in deletion that a pod uses waits for an event, before it is looked at again by itself.")
+	fs.BoolVar(&c.UnusedCondition, "unused-condition", c.UnusedCondition,
+		"Keep the condition Unused of bound claims, which tells whether and since when no pod refers to them.")
 }
 
 func parseNamespaces(value string) ([]string, error) {

@@ -64,6 +64,7 @@ func TestDefaults(t *testing.T) {
 			ConcurrentNamespaces: 16,
 			ConcurrentWrites:     16,
 			RecheckInterval:      time.Minute,
+			UnusedCondition:      true,
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -109,6 +110,7 @@ func TestValues(t *testing.T) {
 		{"concurrent-writes", "9", func(o *options.Options) any { return o.Controller.ConcurrentWrites }, 9},
 		{"recheck-interval", "1s", func(o *options.Options) any { return o.Controller.RecheckInterval }, time.Second},
 		{"recheck-interval", "1m30s", func(o *options.Options) any { return o.Controller.RecheckInterval }, 90 * time.Second},
+		{"unused-condition", "false", func(o *options.Options) any { return o.Controller.UnusedCondition }, false},
 	}
 	for _, test := range tests {
 		t.Run(test.flag+"="+test.value, func(t *testing.T) {
@@ -147,6 +149,7 @@ func TestBadValues(t *testing.T) {
 		{"metrics-secure", "on", boolean},
 		{"enable-http2", "", boolean},
 		{"zap-devel", "x", boolean},
+		{"unused-condition", "off", boolean},
 
 		{"finalizer", "", "must be non-empty"},
 		{"finalizer", "protection", "example.com/protection"},
@@ -281,6 +284,7 @@ func TestHelp(t *testing.T) {
 			"-max-batch-size", "(default 2000)",
 			"-concurrent-namespaces", "-concurrent-writes", "(default 16)",
 			"-recheck-interval", "(default 1m0s)",
+			"-unused-condition", "(default true)",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the help of %s lacks %q", arg, want)

@@ -124,5 +124,15 @@ func (d *decoder) claim() *corev1.PersistentVolumeClaim {
 	for range d.next(4) {
 		claim.Finalizers = append(claim.Finalizers, []string{finalizer, "", "a/b", finalizer + "2"}[d.next(4)])
 	}
+	claim.Status.Phase = []corev1.PersistentVolumeClaimPhase{"", corev1.ClaimPending, corev1.ClaimBound, corev1.ClaimLost}[d.next(4)]
+	for range d.next(3) {
+		claim.Status.Conditions = append(claim.Status.Conditions, corev1.PersistentVolumeClaimCondition{
+			Type: []corev1.PersistentVolumeClaimConditionType{
+				corev1.PersistentVolumeClaimUnused, corev1.PersistentVolumeClaimResizing, "",
+			}[d.next(3)],
+			Status:             []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, ""}[d.next(3)],
+			LastTransitionTime: deletedAt,
+		})
+	}
 	return claim
 }

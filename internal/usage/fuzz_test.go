@@ -155,6 +155,12 @@ func FuzzTrimClaim(f *testing.F) {
 				t.Errorf("IsCandidate() = %v, want %v", got, want)
 			}
 		}
+		if got, want := usage.WantsUnused(trimmed), usage.WantsUnused(claim); got != want {
+			t.Errorf("WantsUnused() of the trimmed claim = %v, want %v", got, want)
+		}
+		if got, want := usage.UnusedStatus(trimmed), usage.UnusedStatus(claim); got != want {
+			t.Errorf("UnusedStatus() of the trimmed claim = %q, want %q", got, want)
+		}
 	})
 }
 

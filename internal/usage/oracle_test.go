@@ -55,6 +55,13 @@ func plainHolds(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	return scheduled && sameNamespace && (byName || asOwner)
 }
 
+func plainRefers(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	named, ephemeral := plainNames(pod)
+	byName := slices.Contains(named, claim.Name)
+	asOwner := slices.Contains(ephemeral, claim.Name) && plainOwns(pod, claim)
+	return pod.Namespace == claim.Namespace && !plainEnded(pod) && (byName || asOwner)
+}
+
 // plainOwns: there is one controller at most, so the first one decides.
 func plainOwns(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	for _, owner := range claim.OwnerReferences {

@@ -64,9 +64,9 @@ func TrimPod(obj any) (any, error) {
 	return trimmed, nil
 }
 
-// TrimClaim is a cache transform. It keeps the metadata of a claim that this
-// package's rules and the patches need: identity, owners, deletion and
-// finalizers.
+// TrimClaim is a cache transform. It keeps what this package's rules and the
+// patches need of a claim: identity, owners, deletion, finalizers, phase, and the
+// status of the Unused condition.
 //
 // Objects of other types, such as tombstones, are returned as they are. It is
 // idempotent, as client-go asks of transforms.
@@ -75,15 +75,29 @@ func TrimClaim(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
-		Name:                       claim.Name,
-		Namespace:                  claim.Namespace,
-		UID:                        claim.UID,
-		ResourceVersion:            claim.ResourceVersion,
-		CreationTimestamp:          claim.CreationTimestamp,
-		DeletionTimestamp:          claim.DeletionTimestamp,
-		DeletionGracePeriodSeconds: claim.DeletionGracePeriodSeconds,
-		OwnerReferences:            claim.OwnerReferences,
-		Finalizers:                 claim.Finalizers,
-	}}, nil
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:                       claim.Name,
+			Namespace:                  claim.Namespace,
+			UID:                        claim.UID,
+			ResourceVersion:            claim.ResourceVersion,
+			CreationTimestamp:          claim.CreationTimestamp,
+			DeletionTimestamp:          claim.DeletionTimestamp,
+			DeletionGracePeriodSeconds: claim.DeletionGracePeriodSeconds,
+			OwnerReferences:            claim.OwnerReferences,
+			Finalizers:                 claim.Finalizers,
+		},
+		Status: corev1.PersistentVolumeClaimStatus{
+			Phase:      claim.Status.Phase,
+			Conditions: unusedConditions[UnusedStatus(claim)],
+		},
+	}, nil
+}
+
+// unusedConditions are the conditions of trimmed claims, by the status of Unused.
+// All claims share them, so they cost no memory: nothing may change an object of
+// the cache. A status that is neither true nor false says as little as none.
+var unusedConditions = map[corev1.ConditionStatus][]corev1.PersistentVolumeClaimCondition{
+	corev1.ConditionTrue:  {{Type: corev1.PersistentVolumeClaimUnused, Status: corev1.ConditionTrue}},
+	corev1.ConditionFalse: {{Type: corev1.PersistentVolumeClaimUnused, Status: corev1.ConditionFalse}},
 }

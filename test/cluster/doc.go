@@ -33,7 +33,10 @@ limitations under the License.
 // A second version of Kubernetes takes a second folder with a go.mod of the same shape:
 //
 //	test/cluster/build-binaries.sh --tools test/cluster/<folder>
-//	KUBEBUILDER_ASSETS="$PWD/bin/k8s/<version>" go test ./test/...
+//	KUBEBUILDER_ASSETS="$PWD/bin/k8s/<version>" go test ./test/integration
+//
+// `make test-compat` does that for each folder tools-*. They list only what those tests need, and with it a cluster has
+// neither controllers nor nodes.
 //
 // # In a test
 //

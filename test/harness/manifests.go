@@ -40,6 +40,8 @@ const (
 	Username = "system:serviceaccount:" + Namespace + ":" + ServiceAccount
 	// ManagerRole is the ClusterRole with which the operator does its work.
 	ManagerRole = "pvc-protection-operator-manager-role"
+	// UnusedConditionRole is the ClusterRole with which the operator writes the condition Unused.
+	UnusedConditionRole = "pvc-protection-operator-unused-condition-role"
 	// LeaderElectionRole is the Role in Namespace that leader election takes.
 	LeaderElectionRole = "pvc-protection-operator-leader-election-role"
 	// MetricsReaderRole is the ClusterRole of those who read the metrics.

@@ -93,7 +93,8 @@ func patchesOf(e *env, name string) int {
 	count := 0
 	e.fatalIf(forEachRequest(func(event *cluster.AuditEvent, _ url.Values) {
 		ref := event.ObjectRef
-		if event.Verb == "patch" && ref.Resource == "persistentvolumeclaims" && ref.Namespace == e.namespace && ref.Name == name {
+		if event.Verb == "patch" && ref.Resource == "persistentvolumeclaims" && ref.Subresource == "" &&
+			ref.Namespace == e.namespace && ref.Name == name {
 			count++
 		}
 	}))
@@ -132,7 +133,7 @@ func checkEvidence() error {
 		if event.ObjectRef == nil || event.ResponseStatus == nil || event.ResponseStatus.Code != http.StatusOK {
 			return true
 		}
-		claim := event.ObjectRef.Resource == "persistentvolumeclaims"
+		claim := event.ObjectRef.Resource == "persistentvolumeclaims" && event.ObjectRef.Subresource == ""
 		requestURL, err := url.Parse(event.RequestURI)
 		switch {
 		case claim && event.Verb == "delete":
@@ -191,11 +192,12 @@ func reportPermissions(report io.Writer, used map[string]int) error {
 	return err
 }
 
-// grantedPermissions returns what the manager's and the leader election's roles allow.
+// grantedPermissions returns what the operator's roles allow.
 func grantedPermissions() ([]string, error) {
+	roles := []string{harness.ManagerRole, harness.UnusedConditionRole, harness.LeaderElectionRole}
 	var granted []string
 	for _, object := range suite.manifests {
-		if object.GetName() != harness.ManagerRole && object.GetName() != harness.LeaderElectionRole {
+		if !slices.Contains(roles, object.GetName()) {
 			continue
 		}
 		var role rbacv1.ClusterRole // a Role has the same rules

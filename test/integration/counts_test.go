@@ -43,7 +43,8 @@ func TestLiveListsOfOneNamespace(t *testing.T) {
 
 // TestLiveListsOfManyNamespaces has claims of many namespaces that are deleted together.
 func TestLiveListsOfManyNamespaces(t *testing.T) {
-	const namespaces, claims, most = 100, 10, 200
+	// A claim waits for 3 seconds at most: where deleting all takes longer, it is more than one list each.
+	const namespaces, claims, most = 100, 10, 250
 	for name, inOrder := range map[string]func(a, b *corev1.PersistentVolumeClaim) int{
 		"one namespace after the other": byNamespace, "round and round": byName,
 	} {

@@ -85,6 +85,7 @@ func TestNoLeaseAccess(t *testing.T) {
 	e := newEnv(t)
 	account := e.serviceAccount("no-lease")
 	e.bind(account, harness.ManagerRole)
+	e.bind(account, harness.UnusedConditionRole)
 	fails(t, harness.Options{
 		Kubeconfig: e.accountKubeconfig(account.Name),
 		Args: []string{

@@ -80,7 +80,7 @@ func TestHelp(t *testing.T) {
 		"-kubeconfig", "-leader-elect", "-metrics-bind-address", "-metrics-secure", "-metrics-cert-path",
 		"-health-probe-bind-address", "-enable-http2", "-zap-log-level", "-version",
 		"-finalizer", "-watch-namespaces", "-batch-window", "-max-batch-size", "-concurrent-namespaces",
-		"-concurrent-writes", "-recheck-interval",
+		"-concurrent-writes", "-recheck-interval", "-unused-condition",
 	} {
 		if !strings.Contains(o.Output(), "  "+flag) {
 			t.Errorf("the help lacks %s", flag)
@@ -93,6 +93,7 @@ func TestStartupErrors(t *testing.T) {
 	e := newEnv(t)
 	stranger, oneNamespace, reader := e.serviceAccount("stranger"), e.serviceAccount("one-namespace"), e.serviceAccount("reader")
 	e.bind(oneNamespace, harness.ManagerRole)
+	e.bind(oneNamespace, harness.UnusedConditionRole)
 	e.create(&rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "reader"},
 		Rules: []rbacv1.PolicyRule{{
@@ -141,6 +142,7 @@ func TestStartupErrors(t *testing.T) {
 			words: []string{
 				"list persistentvolumeclaims in all namespaces", "watch persistentvolumeclaims in all namespaces",
 				"patch persistentvolumeclaims in all namespaces",
+				"patch persistentvolumeclaims/status in all namespaces",
 				"list pods in all namespaces", "watch pods in all namespaces",
 			},
 		},
@@ -198,6 +200,7 @@ func TestOneNamespace(t *testing.T) {
 	e, elsewhere := newEnv(t), newEnv(t)
 	account := e.serviceAccount("one-namespace")
 	e.bind(account, harness.ManagerRole)
+	e.bind(account, harness.UnusedConditionRole)
 	outside := harness.Claim(elsewhere.namespace, "data")
 	e.create(outside)
 	startOperator(t, harness.Options{

@@ -111,6 +111,16 @@ func printTable(w io.Writer, results []result) {
 			continue
 		}
 		row("\n%s\t", s.Name)
+		if s.idle() {
+			row("\tCPU seconds\tpeak RSS MiB (min–max)")
+			for _, name := range []string{upstream, operator} {
+				rs := of(name)
+				row("%s\t%.2f\t%.0f (%.0f–%.0f)", name, median(rs, cpu), median(rs, rss), least(rs, rss), most(rs, rss))
+			}
+			row("operator / upstream\t%.2f\t%.2f", median(of(operator), cpu)/median(of(upstream), cpu),
+				median(of(operator), rss)/median(of(upstream), rss))
+			continue
+		}
 		row("\tseconds (min–max)\tCPU seconds\tpeak RSS MiB\tlive lists\tconflicts")
 		for _, ct := range contenders {
 			rs := of(ct.name)

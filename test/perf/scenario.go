@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -40,12 +41,18 @@ type scenario struct {
 	claims, pods int
 	// adopt is set if the claims are to be protected, not released.
 	adopt bool
+	// podBytes is the size of a pod, roughly. Defaults to that of a small one.
+	podBytes int
 }
+
+// idle is set if there is nothing to do: what counts is the memory.
+func (s scenario) idle() bool { return s.claims == 0 }
 
 var scenarios = []scenario{
 	{Name: "backlog, 1 namespace: 5,000 claims, 5,000 other pods", namespaces: 1, claims: 5000, pods: 5000},
 	{Name: "backlog, 100 namespaces: 50 claims, 50 other pods each", namespaces: 100, claims: 50, pods: 50},
 	{Name: "adopt, 10 namespaces: 200 claims each", namespaces: 10, claims: 200, adopt: true},
+	{Name: "idle, 50 namespaces: 1,000 pods of 4 KB each", namespaces: 50, pods: 1000, podBytes: 4 << 10},
 }
 
 // loaders is how many requests that load the cluster are in flight.
@@ -77,6 +84,9 @@ func (s scenario) run(ctx context.Context, binary string, n int) (results []resu
 	}
 	for i := range contenders {
 		contender := contenders[(i+n)%len(contenders)]
+		if s.idle() && contender.command == nil {
+			continue
+		}
 		if err := s.loadClaims(ctx, cl); err != nil {
 			return nil, err
 		}
@@ -102,7 +112,9 @@ func (s scenario) loadPods(ctx context.Context, cl client.Client) error {
 		}
 	}
 	return each(s.namespaces*s.pods, func(i int) error {
-		return cl.Create(ctx, harness.Pod(s.namespace(i%s.namespaces), fmt.Sprintf("other-%d", i), harness.OnNode("node")))
+		pod := harness.Pod(s.namespace(i%s.namespaces), fmt.Sprintf("other-%d", i), harness.OnNode("node"))
+		pod.Annotations = map[string]string{"example.com/filler": strings.Repeat("x", s.podBytes)}
+		return cl.Create(ctx, pod)
 	})
 }
 
@@ -142,6 +154,17 @@ func (s scenario) done(ctx context.Context, cl client.Client) error {
 		return fmt.Errorf("%d of %d claims are left to do", left, s.total())
 	}
 	return nil
+}
+
+// seemsDone is a cheap look at whether the work is done.
+func (s scenario) seemsDone(ctx context.Context, cl client.Client) (bool, error) {
+	if s.adopt {
+		return s.done(ctx, cl) == nil, ctx.Err()
+	}
+	claims := &metav1.PartialObjectMetadataList{}
+	claims.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
+	err := cl.List(ctx, claims, client.Limit(1))
+	return err == nil && len(claims.Items) == 0, err
 }
 
 func (s scenario) removeClaims(ctx context.Context, cl client.Client) error {
