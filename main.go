@@ -29,11 +29,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
 	// All client auth plugins (Azure, GCP, OIDC, …), for kubeconfigs that use them.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -44,7 +47,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"pvc-protection-operator/internal/cli"
 	"pvc-protection-operator/internal/controller"
+	"pvc-protection-operator/internal/drain"
 	"pvc-protection-operator/internal/options"
 	"pvc-protection-operator/internal/version"
 	// +kubebuilder:scaffold:imports
@@ -69,15 +74,23 @@ func init() {
 }
 
 func main() {
-	err := run(ctrl.SetupSignalHandler(), os.Args[1:])
+	ctx := ctrl.SetupSignalHandler()
+	if cli.Invoked(os.Args) { // as the kubectl plugin
+		os.Exit(cli.Execute(ctx, os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+	}
+	err := run(ctx, os.Args[1:])
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", operatorName, err)
 		os.Exit(1)
 	}
 }
 
-// run runs the manager until the context is done.
+// run does what the arguments say: by default, it runs the manager until the context
+// is done.
 func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == drain.Command {
+		return drain.Run(ctx, args[1:], restConfig, os.Stdout)
+	}
 	o, err := options.Parse(operatorName, args)
 	if err != nil {
 		return err
@@ -97,6 +110,11 @@ func run(ctx context.Context, args []string) error {
 	logger := zap.New(zap.UseFlagOptions(&o.Zap))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger) // client-go's messages
+	// The garbage collector works harder before the container's limit is reached.
+	// Outside of a container, or with GOMEMLIMIT set, this changes nothing.
+	if limit, err := memlimit.Set(memlimit.WithProvider(memlimit.FromCgroup)); err == nil && limit > 0 {
+		setupLog.V(1).Info("Set the memory limit of the Go runtime", "bytes", limit)
+	}
 	if o.LeaderElect && o.LeaderElectNamespace == "" {
 		if o.LeaderElectNamespace, err = podNamespace(); err != nil {
 			return fmt.Errorf("not in a pod, so --leader-elect needs --leader-elect-resource-namespace: %w", err)
@@ -111,6 +129,7 @@ func run(ctx context.Context, args []string) error {
 		Cache:                   controller.CacheOptions(o.WatchNamespaces...),
 		Metrics:                 metricsServer,
 		HealthProbeBindAddress:  o.ProbeAddress,
+		PprofBindAddress:        o.PprofAddress,
 		LeaderElection:          o.LeaderElect,
 		LeaderElectionID:        operatorName,
 		LeaderElectionNamespace: o.LeaderElectNamespace,

@@ -22,6 +22,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -43,6 +44,7 @@ type Options struct {
 	LeaderElect          bool
 	LeaderElectNamespace string
 	ProbeAddress         string
+	PprofAddress         string
 
 	MetricsAddress                                   string
 	MetricsSecure                                    bool
@@ -90,6 +92,12 @@ func (o *Options) bindStandard(fs *flag.FlagSet) {
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "The address the metrics endpoint binds to. "+
 		"Use :8443 for HTTPS or :8080 for HTTP, or leave as 0 to disable the metrics service.")
 	fs.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "The address the probe endpoint binds to.")
+	o.PprofAddress = "0"
+	fs.Func("pprof-bind-address", "The address of this machine's loopback interface that profiles are served at, "+
+		"such as 127.0.0.1:6060; 0 disables them. (default 0)", func(value string) error {
+		o.PprofAddress = value
+		return validatePprofAddress(value)
+	})
 	fs.BoolVar(&o.LeaderElect, "leader-elect", false,
 		"Enable leader election for controller manager. "+
 			"Enabling this will ensure there is only one active controller manager.")
@@ -153,6 +161,19 @@ func (o *Options) bindController(fs *flag.FlagSet) {
 		"How long a claim in deletion that a pod uses waits for an event, before it is looked at again by itself.")
 	fs.BoolVar(&c.UnusedCondition, "unused-condition", c.UnusedCondition,
 		"Keep the condition Unused of bound claims, which tells whether and since when no pod refers to them.")
+}
+
+// validatePprofAddress returns an error unless the address is one that only this
+// machine reaches: profiles tell everything about a process to anybody who asks.
+func validatePprofAddress(address string) error {
+	if address == "0" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || port == "" || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return errors.New("must be 0 or an address of the loopback interface, such as 127.0.0.1:6060")
+	}
+	return nil
 }
 
 func parseNamespaces(value string) ([]string, error) {

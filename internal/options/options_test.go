@@ -57,6 +57,7 @@ func TestDefaults(t *testing.T) {
 		MetricsCertName: "tls.crt",
 		MetricsCertKey:  "tls.key",
 		ProbeAddress:    ":8081",
+		PprofAddress:    "0",
 		Controller: controller.Options{
 			Finalizer:            "kubernetes.io/pvc-protection",
 			BatchWindow:          10 * time.Millisecond,
@@ -86,6 +87,10 @@ func TestValues(t *testing.T) {
 		{"leader-elect", "true", func(o *options.Options) any { return o.LeaderElect }, true},
 		{"leader-elect-resource-namespace", "x", func(o *options.Options) any { return o.LeaderElectNamespace }, "x"},
 		{"health-probe-bind-address", ":1", func(o *options.Options) any { return o.ProbeAddress }, ":1"},
+		{"pprof-bind-address", "127.0.0.1:1", func(o *options.Options) any { return o.PprofAddress }, "127.0.0.1:1"},
+		{"pprof-bind-address", "localhost:1", func(o *options.Options) any { return o.PprofAddress }, "localhost:1"},
+		{"pprof-bind-address", "[::1]:1", func(o *options.Options) any { return o.PprofAddress }, "[::1]:1"},
+		{"pprof-bind-address", "0", func(o *options.Options) any { return o.PprofAddress }, "0"},
 		{"metrics-bind-address", ":8443", func(o *options.Options) any { return o.MetricsAddress }, ":8443"},
 		{"metrics-secure", "false", func(o *options.Options) any { return o.MetricsSecure }, false},
 		{"metrics-cert-path", "/c", func(o *options.Options) any { return o.MetricsCertPath }, "/c"},
@@ -150,6 +155,13 @@ func TestBadValues(t *testing.T) {
 		{"enable-http2", "", boolean},
 		{"zap-devel", "x", boolean},
 		{"unused-condition", "off", boolean},
+
+		{"pprof-bind-address", "", "loopback"},
+		{"pprof-bind-address", ":6060", "loopback"},
+		{"pprof-bind-address", "0.0.0.0:6060", "loopback"},
+		{"pprof-bind-address", "127.0.0.1", "loopback"},
+		{"pprof-bind-address", "127.0.0.1:", "loopback"},
+		{"pprof-bind-address", "example.com:6060", "loopback"},
 
 		{"finalizer", "", "must be non-empty"},
 		{"finalizer", "protection", "example.com/protection"},

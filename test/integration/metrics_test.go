@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -71,6 +72,34 @@ func TestMetricsAreForReaders(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestProfiles asks for a profile of an operator that offers them, which none does unless it is told to.
+func TestProfiles(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e := newEnv(t)
+	startOperator(t, harness.Options{Args: []string{"--watch-namespaces=" + e.namespace, "--pprof-bind-address=" + address}})
+	e.eventually("the operator has to serve profiles", func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/heap", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		if response.StatusCode != http.StatusOK {
+			err = fmt.Errorf("the answer has code %d", response.StatusCode)
+		}
+		return errors.Join(err, response.Body.Close())
+	})
 }
 
 func getMetrics(ctx context.Context, address, token string) (code int, body string, err error) {

@@ -44,6 +44,7 @@ func TestBadFlags(t *testing.T) {
 		"--max-batch-size=0":                 {`"0"`, "-max-batch-size", "from 1"},
 		"--concurrent-namespaces=-3":         {"-3", "-concurrent-namespaces", "from 1"},
 		"--concurrent-writes=many":           {"many", "-concurrent-writes", "from 1"},
+		"--pprof-bind-address=:6060":         {":6060", "-pprof-bind-address", "loopback"},
 		"--leader-elect=perhaps":             {"perhaps", "-leader-elect", "true or false"},
 		"--zap-log-level=loud":               {"loud", "-zap-log-level"},
 		"--no-such-flag":                     {"-no-such-flag"},

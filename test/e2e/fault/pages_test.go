@@ -28,7 +28,7 @@ import (
 )
 
 // fullPage is how many pods the operator asks for in a page of a live list.
-const fullPage = 500
+const fullPage = 250
 
 // fillPage creates as many scheduled pods as there are in a page, whose names come first.
 func (e *env) fillPage() {
