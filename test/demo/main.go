@@ -61,11 +61,21 @@ type demo struct {
 	client   client.Client
 	operator *harness.Operator
 	root     string
+	// plugins is the folder of the kubectl plugin.
+	plugins string
 }
 
 func run(ctx context.Context) (err error) {
 	d := &demo{}
 	if d.root, err = harness.ModuleDir(ctx); err != nil {
+		return err
+	}
+
+	if d.plugins, err = os.MkdirTemp("", "demo-plugins-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(d.plugins)) }()
+	if err := os.Symlink(d.manager(), filepath.Join(d.plugins, "kubectl-pvc_protection")); err != nil {
 		return err
 	}
 
@@ -102,6 +112,9 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
+// manager returns the operator's binary, which is the kubectl plugin, too.
+func (d *demo) manager() string { return filepath.Join(d.root, "bin", "manager") }
+
 // install installs config/default and runs the operator as its Deployment would.
 func (d *demo) install(ctx context.Context) error {
 	heading("Installing the operator, as on any cluster.")
@@ -125,7 +138,7 @@ func (d *demo) install(ctx context.Context) error {
 	}
 	args := portableArgs(deployment.Spec.Template.Spec.Containers[0].Args)
 	d.operator, err = harness.Start(harness.Options{
-		Binary:     filepath.Join(d.root, "bin", "manager"),
+		Binary:     d.manager(),
 		Kubeconfig: kubeconfig,
 		Args:       append(args, "--leader-elect-resource-namespace="+harness.Namespace),
 	})

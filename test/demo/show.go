@@ -18,7 +18,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,15 +37,22 @@ func heading(format string, args ...any) {
 // would type it, and prints and returns its output. A command that fails is an
 // error.
 func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
+	return d.kubectlExits(ctx, 0, args...)
+}
+
+// kubectlExits is kubectl for a command whose exit code says something.
+func (d *demo) kubectlExits(ctx context.Context, code int, args ...string) (string, error) {
 	fmt.Printf("\n$ kubectl %s\n", strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, d.cluster.Kubectl(), args...)
 	cmd.Dir = d.root
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.cluster.Kubeconfig())
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.cluster.Kubeconfig(),
+		"PATH="+d.plugins+string(os.PathListSeparator)+os.Getenv("PATH"))
 	var output bytes.Buffer
 	cmd.Stdout = io.MultiWriter(os.Stdout, &output)
 	cmd.Stderr = cmd.Stdout
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), err)
+	err := cmd.Run()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		return "", fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), cmp.Or(err, errors.New("exit code 0")))
 	}
 	return output.String(), nil
 }

@@ -90,6 +90,16 @@ func (d *demo) claimInUse(ctx context.Context) error {
 		return fmt.Errorf("expected 1 blocked claim in the metrics, saw %g", blocked)
 	}
 
+	heading("And what is to be done about it? The kubectl plugin, which is the same binary, knows.")
+	const blockedClaims = 3 // the exit code if a claim cannot go by itself
+	explained, err := d.kubectlExits(ctx, blockedClaims, "pvc-protection", "explain", claimName, "-n", namespace)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(explained, podName) {
+		return fmt.Errorf("expected an explanation that names pod %s, saw:\n%s", podName, explained)
+	}
+
 	heading("The pod goes, and then the claim may go.")
 	started := time.Now()
 	if _, err := d.kubectl(ctx, "delete", "pod", podName, "-n", namespace); err != nil {
@@ -99,6 +109,13 @@ func (d *demo) claimInUse(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("\nClaim %s is gone %s after the pod's deletion was asked for.\n", claimName, since(started))
+	if err := d.waitForEvent(ctx, "Released", "after its deletion"); err != nil {
+		return err
+	}
+	if _, err := d.kubectl(ctx, "get", "events", "-n", namespace, "--field-selector",
+		"involvedObject.name="+claimName+",reason=Released"); err != nil {
+		return err
+	}
 	return nil
 }
 
