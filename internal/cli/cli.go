@@ -79,7 +79,7 @@ func Execute(ctx context.Context, argv []string, streams genericiooptions.IOStre
 	if program == completerName {
 		program, args = pluginName, append([]string{cobra.ShellCompRequestCmd}, args...)
 	}
-	root := newRoot(program, streams)
+	root := newRoot(program, streams) //nolint:contextcheck // cobra hands the context to the commands.
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	switch {

@@ -86,11 +86,11 @@ func (d *drainer) pass(ctx context.Context) (*pass, error) {
 	var group errgroup.Group
 	group.SetLimit(concurrentWrites)
 	candidates := map[string][]*corev1.PersistentVolumeClaim{}
-	claims := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return d.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, options)
 	})
-	claims.PageSize = pageSize
-	err := claims.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+	list.PageSize = pageSize
+	err := list.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 		claim := object.(*corev1.PersistentVolumeClaim)
 		p.looked++
 		if slices.Contains(claim.Finalizers, controller.DefaultFinalizer) {

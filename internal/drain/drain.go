@@ -113,22 +113,29 @@ func (d *drainer) run(ctx context.Context) error {
 // conclude says what there is after the last pass.
 func (d *drainer) conclude(last *pass) error {
 	if d.dryRun {
-		d.progress.printf("%d claims would lose the finalizer %s", last.taken, d.finalizer)
+		d.progress.printf("would take the finalizer %s off %s", d.finalizer, claims(last.taken))
 	} else {
-		d.progress.printf("%d claims have lost the finalizer %s", d.progress.taken, d.finalizer)
+		d.progress.printf("took the finalizer %s off %s", d.finalizer, claims(d.progress.taken))
 	}
-	d.progress.printf("of %d claims, %d have %s, which the in-tree controller serves where it is on, and %d have no such protection",
-		last.looked, last.inTree, controller.DefaultFinalizer, last.looked-last.inTree)
+	d.progress.printf("%s in the cluster: %d with %s, which the in-tree controller serves where it is on, %d without",
+		claims(last.looked), last.inTree, controller.DefaultFinalizer, last.looked-last.inTree)
 	switch {
 	case last.failed > 0:
-		return fmt.Errorf("%d claims still have the finalizer %s because it could not be taken off, run it again: %w",
-			last.failed, d.finalizer, last.err)
+		return fmt.Errorf("the finalizer %s is still on %s that could not be written, run this again: %w",
+			d.finalizer, claims(last.failed), last.err)
 	case last.held > 0:
-		return fmt.Errorf("%d claims still have the finalizer %s because they are being deleted and pods use them: "+
-			"delete these pods and run it again", last.held, d.finalizer)
+		return fmt.Errorf("the finalizer %s is still on %s in deletion that pods use: delete the pods and run this again",
+			d.finalizer, claims(last.held))
 	case !d.dryRun && !last.idle():
 		return errors.New("somebody keeps putting the finalizer " + d.finalizer + " on claims: " +
 			"look for another installation of the operator, stop it and run this again")
 	}
 	return nil
+}
+
+func claims(count int) string {
+	if count == 1 {
+		return "1 claim"
+	}
+	return fmt.Sprintf("%d claims", count)
 }

@@ -49,6 +49,6 @@ func (p *progress) took() {
 		p.said = now
 	case now.Sub(p.said) >= progressInterval:
 		p.said = now
-		p.printf("%d claims have lost the finalizer so far", p.taken)
+		p.printf("took the finalizer off %s so far", claims(p.taken))
 	}
 }

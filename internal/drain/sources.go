@@ -62,7 +62,11 @@ func (d *drainer) stopSources(ctx context.Context) error {
 		return err
 	}
 	for _, s := range sources {
-		d.progress.printf("%s: %s", s.name, s.remedy)
+		if d.stop && !d.dryRun {
+			d.progress.printf("%s", s.name)
+		} else {
+			d.progress.printf("%s: %s", s.name, s.remedy)
+		}
 	}
 	switch {
 	case len(sources) == 0:
@@ -85,7 +89,7 @@ func (d *drainer) stopSources(ctx context.Context) error {
 			}
 		}
 	}
-	d.progress.printf("stopped what can be stopped, waiting for its end")
+	d.progress.printf("stopped, waiting until it has ended")
 	err = wait.PollUntilContextTimeout(ctx, time.Second, stopTimeout, true, func(ctx context.Context) (bool, error) {
 		sources, err = d.sources(ctx)
 		return len(sources) == 0, err

@@ -137,7 +137,7 @@ func (c *Claim) usedBy() string {
 }
 
 func (c *Claim) nodes() string {
-	var nodes []string
+	nodes := make([]string, 0, len(c.Pods))
 	for _, pod := range c.Pods {
 		nodes = append(nodes, orNone(pod.Node))
 	}

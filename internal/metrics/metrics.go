@@ -167,7 +167,7 @@ func (c *ClaimStates) Describe(descs chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (c *ClaimStates) Collect(metrics chan<- prometheus.Metric) {
+func (c *ClaimStates) Collect(collected chan<- prometheus.Metric) {
 	blocked := c.Blocked.Load()
 	for state, count := range map[string]int64{
 		"unprotected": c.Unprotected.Load(),
@@ -176,7 +176,7 @@ func (c *ClaimStates) Collect(metrics chan<- prometheus.Metric) {
 		"waiting":     max(0, c.Candidates.Load()-blocked), // The two are not counted in one moment.
 		"released":    c.Released.Load(),
 	} {
-		metrics <- prometheus.MustNewConstMetric(claimsDesc, prometheus.GaugeValue, float64(count), state)
+		collected <- prometheus.MustNewConstMetric(claimsDesc, prometheus.GaugeValue, float64(count), state)
 	}
 	age := 0.0
 	if oldest := c.oldest.Load(); oldest != nil {
@@ -184,7 +184,7 @@ func (c *ClaimStates) Collect(metrics chan<- prometheus.Metric) {
 			age = time.Since(deleted).Seconds()
 		}
 	}
-	metrics <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, age)
+	collected <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, age)
 }
 
 func init() {
