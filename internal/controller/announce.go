@@ -52,10 +52,12 @@ const (
 	// eventsPerSecond and eventBurst bound the events of all claims together.
 	eventsPerSecond = 50
 	eventBurst      = 100
-	// maxOptionalEvents is how many statements may wait before those that nobody
-	// waits for are dropped, maxWaitingEvents before others are.
-	maxOptionalEvents = eventBurst
-	maxWaitingEvents  = 20_000
+	// optionalPerSecond and optionalBurst bound those that nobody waits for. They
+	// must not slow down the releases that they tell of.
+	optionalPerSecond = 5
+	optionalBurst     = 25
+	// maxWaitingEvents is how many statements may wait.
+	maxWaitingEvents = 20_000
 	// An event is tried maxEventTries times, eventRetry apart.
 	maxEventTries = 5
 	eventRetry    = 10 * time.Second
@@ -75,7 +77,7 @@ type statement struct {
 	lasting bool
 	// again says them although they may have been said before.
 	again bool
-	// optional statements are dropped when many others wait.
+	// optional statements are dropped when there are many of them.
 	optional bool
 
 	tries int
@@ -93,6 +95,7 @@ type announcer struct {
 	clock    clock.PassiveClock
 	instance string
 	limiter  flowcontrol.RateLimiter
+	optional flowcontrol.RateLimiter
 	// refusals is the pace of log lines about events that are not allowed.
 	refusals flowcontrol.RateLimiter
 	// unsay is told of blocked claims whose event was given up.
@@ -116,6 +119,7 @@ func newAnnouncer(
 		unsay:    unsay,
 		instance: instance,
 		limiter:  flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventBurst),
+		optional: flowcontrol.NewTokenBucketRateLimiter(optionalPerSecond, optionalBurst),
 		refusals: flowcontrol.NewTokenBucketRateLimiter(1.0/600, 1),
 		pending:  map[types.NamespacedName]statement{},
 	}
@@ -150,11 +154,8 @@ func (a *announcer) say(s statement) {
 	request := requestFor(s.claim)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	room := maxWaitingEvents
-	if s.optional {
-		room = maxOptionalEvents
-	}
-	if _, waits := a.pending[request.NamespacedName]; !waits && len(a.pending) >= room {
+	_, waits := a.pending[request.NamespacedName]
+	if !waits && (len(a.pending) >= maxWaitingEvents || s.optional && !a.optional.TryAccept()) {
 		a.giveUp(s, metrics.Dropped)
 		return
 	}

@@ -215,7 +215,7 @@ func TestEventsAreLimited(t *testing.T) {
 		if got := len(w.said(EventReasonBlocked)); got != many {
 			t.Errorf("%d events were written about blocked claims, want %d", got, many)
 		}
-		if got := len(w.said(EventReasonReleased)); got < 10 || got > 2*maxOptionalEvents {
+		if got := len(w.said(EventReasonReleased)); got < 10 || got > 10*optionalBurst {
 			t.Errorf("%d events were written about released claims, want some", got)
 		}
 	})
