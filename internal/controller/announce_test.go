@@ -20,6 +20,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -261,6 +263,24 @@ func TestEventNames(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEventsAreDocumented proves that the README has every reason, and no other.
+func TestEventsAreDocumented(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(readme), "| event on a claim |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var got []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)`").FindAllStringSubmatch(table, -1) {
+		got = append(got, row[1])
+	}
+	want := []string{EventReasonBlocked, EventReasonReleased, EventReasonProtected, EventReasonFailing}
+	if !slices.Equal(got, want) {
+		t.Errorf("the README has %q, want %q", got, want)
+	}
 }
 
 // TestNoteIsNoFormat proves that a name is never read as a format.

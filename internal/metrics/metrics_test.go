@@ -19,6 +19,8 @@ package metrics_test
 import (
 	"errors"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -100,6 +102,22 @@ func TestNames(t *testing.T) {
 		if err := runtimemetrics.Registry.Register(metric.collector); !errors.As(err, &already) {
 			t.Errorf("metric %s was not registered: %v", name, err)
 		}
+	}
+}
+
+// TestDocumented proves that the README has every metric, and no other.
+func TestDocumented(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(pvc_protection_[a-z_]+)").FindAllSubmatch(readme, -1) {
+		documented[string(row[1])] = true
+	}
+	got, want := slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(ours))
+	if !slices.Equal(got, want) {
+		t.Errorf("the README has %q, want %q", got, want)
 	}
 }
 
