@@ -90,9 +90,13 @@ test-unit: ## Run only the tests that need no control plane.
 	$(GO_TEST) . ./internal/... ./test/model
 
 .PHONY: test-e2e
-test-e2e: vet cluster-binaries ## Run the tests under faults, and a minute of random traffic, on real control planes.
+test-e2e: vet cluster-binaries prometheus ## Run the tests under faults, of the alerts, and a minute of random traffic, on real control planes.
 	$(require-c-compiler)
 	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" $(GO_TEST) -count=1 -p 1 -timeout 30m ./test/e2e/...
+
+.PHONY: test-alerts
+test-alerts: prometheus ## Run the tests of the alerts and the dashboard that need no cluster; test-e2e has the others.
+	go test $(TESTFLAGS) -skip '^TestLive$$' ./test/e2e/prometheus
 
 # The older versions, each a folder with a go.mod. One alone: make test-compat COMPAT=test/cluster/tools-1.30
 COMPAT ?= $(wildcard test/cluster/tools-*)
@@ -274,6 +278,15 @@ golangci-lint: $(GOLANGCI_LINT) ## Build golangci-lint, with its plugin, into ./
 $(GOLANGCI_LINT): $(addprefix $(GOLANGCI_LINT_SOURCE)/,go.mod go.sum main.go) | $(LOCALBIN)
 	@echo "Building golangci-lint (some minutes when nothing is cached)"
 	cd $(GOLANGCI_LINT_SOURCE) && GOWORK=off go build -o "$(GOLANGCI_LINT)" .
+
+# What the alerts are tested with; without web pages, and with no service discovery but files.
+PROMETHEUS_SOURCE = test/e2e/prometheus/tools
+.PHONY: prometheus
+prometheus: $(LOCALBIN)/prometheus $(LOCALBIN)/promtool ## Build Prometheus and promtool into ./bin if necessary.
+$(LOCALBIN)/prometheus $(LOCALBIN)/promtool: $(addprefix $(PROMETHEUS_SOURCE)/,go.mod go.sum) | $(LOCALBIN)
+	@echo "Building $(@F) (some minutes when nothing is cached)"
+	cd $(PROMETHEUS_SOURCE) && GOWORK=off go build -trimpath -tags remove_all_sd -ldflags "-s -w" \
+		-o "$@" github.com/prometheus/prometheus/cmd/$(@F)
 
 # envtest's binaries, built from Go modules like everything else: nothing is fetched from an archive.
 .PHONY: setup-envtest
