@@ -197,13 +197,16 @@ docker-buildx: ## Build and push docker image for the manager for cross-platform
 	$(CONTAINER_TOOL) buildx build --builder pvc-protection-operator-builder --push --platform=$(PLATFORMS) \
 		$(DOCKER_BUILD_ARGS) --tag $(IMG) -f Dockerfile.cross .
 
-# Renders config/default with the image IMG into $$tmp/install.yaml. The image is set in a copy, so that no target
-# leaves a change behind in the working tree.
+# What is installed: a folder of config/overlays. See docs/install.md.
+OVERLAY ?= replace
+
+# Renders OVERLAY with the image IMG into $$tmp/install.yaml. The image is set in a copy, so that no target leaves a
+# change behind in the working tree.
 define render-install
 tmp="$$(mktemp -d)"; trap 'rm -rf "$$tmp"' EXIT; \
 cp -R config "$$tmp/config"; \
 (cd "$$tmp/config/manager" && "$(KUSTOMIZE)" edit set image controller="$(IMG)"); \
-"$(KUSTOMIZE)" build "$$tmp/config/default" > "$$tmp/install.yaml"
+"$(KUSTOMIZE)" build "$$tmp/config/overlays/$(OVERLAY)" > "$$tmp/install.yaml"
 endef
 
 .PHONY: build-installer
@@ -232,13 +235,25 @@ uninstall: manifests kustomize ## Uninstall CRDs from the K8s cluster specified 
 	else echo "No CRDs to uninstall: the operator has none. 'make undeploy' removes the operator."; fi
 
 .PHONY: deploy
-deploy: manifests kustomize ## Deploy the operator with the image IMG to the K8s cluster specified in ~/.kube/config.
+deploy: manifests kustomize ## Deploy OVERLAY with the image IMG to the K8s cluster specified in ~/.kube/config.
 	@$(render-install); \
 	"$(KUBECTL)" apply -f "$$tmp/install.yaml"
 
+# A finalizer that is not the in-tree one is taken off the claims first, since nobody would serve it any more: the one that
+# is deployed or, if the operator is gone already, that of OVERLAY.
 .PHONY: undeploy
-undeploy: kustomize ## Undeploy the operator. Call with ignore-not-found=true to ignore resources that are not there.
-	"$(KUSTOMIZE)" build config/default | "$(KUBECTL)" delete --ignore-not-found=$(ignore-not-found) -f -
+undeploy: kustomize ## Undeploy OVERLAY, its own finalizer first. Call with ignore-not-found=true to ignore resources that are not there.
+	@$(render-install); \
+	"$(KUBECTL)" -n pvc-protection-operator-system get deployments -l app.kubernetes.io/name=pvc-protection-operator \
+		-o yaml > "$$tmp/deployed.yaml"; \
+	finalizer="$$(awk '/^ *- --finalizer=/ { sub(/.*--finalizer=/, ""); if (!own && $$0 != "kubernetes.io/pvc-protection") own = $$0 } \
+		END { print own }' "$$tmp/deployed.yaml" "$$tmp/install.yaml")"; \
+	ignore=$(ignore-not-found); \
+	if [ -n "$$finalizer" ]; then \
+		go run . drain-finalizers --finalizer="$$finalizer" --stop; \
+		ignore=true; \
+	fi; \
+	"$(KUBECTL)" delete --ignore-not-found=$$ignore -f "$$tmp/install.yaml"
 
 ##@ Dependencies
 

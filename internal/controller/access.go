@@ -28,6 +28,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// claimsResource is what the API server calls claims.
+const claimsResource = "persistentvolumeclaims"
+
 // Permission is an action that an operator must be allowed to do.
 type Permission = authorizationv1.ResourceAttributes
 
@@ -42,9 +45,9 @@ func Permissions(namespaces ...string) []Permission {
 	needed := make([]Permission, 0, 5*len(namespaces))
 	for _, namespace := range namespaces {
 		needed = append(needed,
-			Permission{Namespace: namespace, Verb: "list", Resource: "persistentvolumeclaims"},
-			Permission{Namespace: namespace, Verb: "watch", Resource: "persistentvolumeclaims"},
-			Permission{Namespace: namespace, Verb: "patch", Resource: "persistentvolumeclaims"},
+			Permission{Namespace: namespace, Verb: "list", Resource: claimsResource},
+			Permission{Namespace: namespace, Verb: "watch", Resource: claimsResource},
+			Permission{Namespace: namespace, Verb: "patch", Resource: claimsResource},
 			Permission{Namespace: namespace, Verb: "list", Resource: "pods"},
 			Permission{Namespace: namespace, Verb: "watch", Resource: "pods"},
 		)

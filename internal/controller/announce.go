@@ -120,10 +120,13 @@ func newAnnouncer(
 		instance: instance,
 		limiter:  flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventBurst),
 		optional: flowcontrol.NewTokenBucketRateLimiter(optionalPerSecond, optionalBurst),
-		refusals: flowcontrol.NewTokenBucketRateLimiter(1.0/600, 1),
+		refusals: newRefusals(),
 		pending:  map[types.NamespacedName]statement{},
 	}
 }
+
+// newRefusals returns the pace of log lines about what is refused again and again.
+func newRefusals() flowcontrol.RateLimiter { return flowcontrol.NewTokenBucketRateLimiter(1.0/600, 1) }
 
 // SetupWithManager adds the controller of events to the manager.
 func (a *announcer) SetupWithManager(mgr ctrl.Manager) error {
@@ -198,20 +201,23 @@ func (a *announcer) Reconcile(ctx context.Context, request reconcile.Request) (r
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// The namespace is going, and so will its events.
 		metrics.Events.WithLabelValues(metrics.Dropped).Inc()
-	case apierrors.IsForbidden(err):
-		a.giveUp(s, metrics.Failure)
-		if a.refusals.TryAccept() {
-			log.FromContext(ctx).Error(err, "The API server refuses events; for a while, further refusals are only counted")
-		}
-	case s.tries+1 < maxEventTries:
+	case s.tries+1 < maxEventTries && !refusedForGood(err):
 		s.tries++
 		a.putBack(s)
 		return reconcile.Result{RequeueAfter: eventRetry}, nil
 	default:
 		a.giveUp(s, metrics.Failure)
-		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("writing the event %s: %w", s.reason, err))
+		if a.refusals.TryAccept() {
+			log.FromContext(ctx).Error(err, "Events cannot be written; for a while, further failures are only counted")
+		}
 	}
 	return reconcile.Result{}, nil
+}
+
+// refusedForGood reports whether the API server has understood the request, and does
+// not want it: the same request once more would not help.
+func refusedForGood(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
 func (a *announcer) take(claim types.NamespacedName) (statement, bool) {

@@ -75,10 +75,27 @@ func TestEventsOfTransitionsOnly(t *testing.T) {
 			if got := len(w.said(EventReasonBlocked)); got != step.events {
 				t.Errorf("after step %d, there are %d events, want %d", i, got, step.events)
 			}
-			w.wait(time.Millisecond)
+			w.wait(sayGap)
 		}
 		if got := w.said(EventReasonBlocked)[1]; got.pod != "a" || got.claim != "c1" {
 			t.Errorf("the event is about claim %s and pod %s, want the first pod by name", got.claim, got.pod)
+		}
+	})
+}
+
+// TestEventsOfRestlessHolders proves that a claim whose holders change all the time
+// does not take the events of others.
+func TestEventsOfRestlessHolders(t *testing.T) {
+	inWorld(t, func(w *world) {
+		claim := candidate("c1")
+		for i := range 600 { // a minute
+			restless := podA
+			restless.uid = types.UID(fmt.Sprint(i))
+			w.reportBlocked(w.ctx, claim, []holder{restless}, metrics.Cache, recheck)
+			w.wait(100 * time.Millisecond)
+		}
+		if got, most := len(w.said(EventReasonBlocked)), sayAtOnce+6; got > most || got < sayAtOnce {
+			t.Errorf("a minute of changes made %d events, want at most %d", got, most)
 		}
 	})
 }

@@ -26,9 +26,18 @@ import (
 	"pvc-protection-operator/internal/metrics"
 )
 
-// sayAgainAfter is how long after an event it is said again if it still holds. API
-// servers keep events for an hour by default.
-const sayAgainAfter = time.Hour
+const (
+	// sayAgainAfter is how long after an event it is said again if it still
+	// holds. API servers keep events for an hour by default.
+	sayAgainAfter = time.Hour
+
+	// After the first sayAtOnce events, a claim has one every sayGap at most.
+	sayAtOnce = 3
+	sayGap    = 10 * time.Second
+
+	// lostAfter is how late an event may come without counting as lost.
+	lostAfter = 30 * time.Second
+)
 
 // reports remembers what was last said about each claim that waits, so that events
 // and log lines are written when something changes and not on every look, and when
@@ -37,6 +46,8 @@ const sayAgainAfter = time.Hour
 type reports struct {
 	mu     sync.Mutex
 	claims map[types.NamespacedName]*report
+	// suspects were found free by a recheck. For a while their event may come.
+	suspects map[types.NamespacedName]*report
 }
 
 type report struct {
@@ -48,12 +59,16 @@ type report struct {
 	// facts were said, at that time.
 	facts string
 	said  time.Time
+	// events is how many there were.
+	events int
 	// confirmed is when a live list last showed a holder.
 	confirmed time.Time
 	// recheck is when the claim is looked at again by itself, and byItself
 	// whether the last look came from that.
 	recheck  time.Time
 	byItself bool
+	// notified is set when a pod's event has come since the claim was blocked.
+	notified bool
 }
 
 // blocked says that the facts block the claim. It returns whether they are to be
@@ -75,7 +90,7 @@ func (r *reports) blocked(
 	if confirmed || known.confirmed.IsZero() {
 		known.confirmed = now
 	}
-	known.recheck = recheck
+	known.recheck, known.notified = recheck, false
 	return known.say(facts, now)
 }
 
@@ -109,7 +124,11 @@ func (known *report) say(facts string, now time.Time) (say, again bool) {
 	if known.facts == facts && now.Sub(known.said) < sayAgainAfter {
 		return false, again
 	}
+	if known.events >= sayAtOnce && now.Sub(known.said) < sayGap {
+		return false, again // The next look says it, if it is still true.
+	}
 	known.facts, known.said = facts, now
+	known.events++
 	return true, again
 }
 
@@ -139,18 +158,51 @@ func (r *reports) released(claim types.NamespacedName) (waited bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.claims[claim]
-	if known != nil && known.blocked && known.byItself {
-		metrics.LostEvents.Inc()
+	if known != nil && known.blocked && known.byItself && !known.notified {
+		r.suspect(claim, known)
 	}
 	r.drop(claim)
 	return known != nil
 }
 
-// forget says that the claim does not wait any more.
-func (r *reports) forget(claim types.NamespacedName) {
+// suspect counts an event as lost unless it comes in a while. The caller must hold
+// the lock.
+func (r *reports) suspect(claim types.NamespacedName, known *report) {
+	if r.suspects == nil {
+		r.suspects = map[types.NamespacedName]*report{}
+	}
+	r.suspects[claim] = known
+	time.AfterFunc(lostAfter, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !known.notified {
+			metrics.LostEvents.Inc()
+		}
+		if r.suspects[claim] == known {
+			delete(r.suspects, claim)
+		}
+	})
+}
+
+// notify says that an event of a pod that names the claim has come.
+func (r *reports) notify(claim types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, known := range []*report{r.claims[claim], r.suspects[claim]} {
+		if known != nil {
+			known.notified = true
+		}
+	}
+}
+
+// forget says that the claim does not wait any more. It returns whether it was blocked.
+func (r *reports) forget(claim types.NamespacedName) (wasBlocked bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.claims[claim]
+	wasBlocked = known != nil && known.blocked
 	r.drop(claim)
+	return wasBlocked
 }
 
 func (r *reports) drop(claim types.NamespacedName) {

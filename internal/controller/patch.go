@@ -66,17 +66,23 @@ func (r *PersistentVolumeClaimReconciler) patchFinalizer(
 	// The answer is decoded into an object of its own: the claim is the cache's.
 	answer := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}
 	err = r.Patch(ctx, answer, patch)
-	if gone(err) || refused(err, "metadata.uid") ||
+	if gone(err, claim.Name) || refused(err, "metadata.uid") ||
 		key == addFinalizers && refused(err, "metadata.finalizers") {
 		return errSuperseded
 	}
 	return err
 }
 
-// gone reports whether the API server says that the object does not exist. A proxy
-// in between that does not find the API server answers with the same code.
-func gone(err error) bool {
-	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+// gone reports whether the API server says that the claim does not exist. A proxy in
+// between that does not find the API server may answer with the same code, and so
+// may an admission webhook that refuses the patch, but not about the claim.
+func gone(err error, name string) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	details := status.Status().Details
+	return details.Kind == claimsResource && details.Name == name && len(details.Causes) == 0
 }
 
 // refused reports whether the API server found the field invalid.

@@ -105,7 +105,7 @@ func (r *PersistentVolumeClaimReconciler) read(
 		err := r.Get(ctx, request.NamespacedName, claim, client.UnsafeDisableDeepCopy)
 		switch {
 		case apierrors.IsNotFound(err):
-			r.forget(request.NamespacedName)
+			r.dismiss(ctx, b, request)
 			b.Done(request)
 		case err != nil:
 			failed.add(fmt.Errorf("reading claim %s from the cache: %w", request, err))
@@ -116,7 +116,7 @@ func (r *PersistentVolumeClaimReconciler) read(
 			r.reports.look(claim, r.Clock.Now())
 			candidates = append(candidates, claim)
 		default:
-			r.forget(request.NamespacedName)
+			r.dismiss(ctx, b, request)
 			b.Done(request)
 		}
 	}

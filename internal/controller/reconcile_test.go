@@ -168,6 +168,7 @@ func TestHolderThatTheCacheLacks(t *testing.T) {
 		w.set(func() { w.pages = nil }) // The pod goes, and nobody says so.
 		w.wait(w.Options.RecheckInterval + w.Options.RecheckInterval/10)
 		w.expect("gone", "c1")
+		w.wait(lostAfter)
 		if got := lostEvents(t) - lost; got != 1 {
 			t.Errorf("%v events count as lost, want 1", got)
 		}
@@ -189,10 +190,40 @@ func TestNoEventLost(t *testing.T) {
 		w.set(func() { w.pages = nil })
 		w.add("c1")
 		w.expect("gone", "c1")
+		w.wait(lostAfter)
 		if got := lostEvents(t) - lost; got != 0 {
 			t.Errorf("%v events count as lost", got)
 		}
 	}, candidate("c1"), &pod)
+}
+
+// TestLateEvent proves that an event that comes shortly before or after the recheck
+// that finds the claim free does not count as lost.
+func TestLateEvent(t *testing.T) {
+	for name, early := range map[string]bool{"before": true, "after": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				pod := podOf("pod", "c1")
+				lost := lostEvents(t)
+				w.pages = [][]corev1.Pod{{pod}}
+				w.add("c1")
+				w.set(func() { w.pages = nil })
+				if early { // Its request is still on its way.
+					w.notifiedClaims(w.ctx, &pod)
+				}
+				for w.finalizers("c1") != "gone" {
+					w.wait(time.Second)
+				}
+				if !early {
+					w.notifiedClaims(w.ctx, &pod)
+				}
+				w.wait(time.Hour)
+				if got := lostEvents(t) - lost; got != 0 {
+					t.Errorf("%v events count as lost", got)
+				}
+			}, candidate("c1"))
+		})
+	}
 }
 
 // TestHolderThatTheCacheKeeps is L1 the other way: a cache that has missed the end

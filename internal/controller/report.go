@@ -32,7 +32,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"pvc-protection-operator/internal/batch"
 	"pvc-protection-operator/internal/metrics"
 	"pvc-protection-operator/internal/usage"
 )
@@ -135,10 +137,17 @@ func (r *PersistentVolumeClaimReconciler) reportBlocked(
 	})
 }
 
-// forget says that the claim does not wait any more, or is gone.
-func (r *PersistentVolumeClaimReconciler) forget(claim types.NamespacedName) {
-	r.reports.forget(claim)
-	r.announcer.forget(claim)
+// dismiss forgets a claim that is gone, or has lost the finalizer. If it was kept, and
+// no failed write of ours may have done it all the same, somebody else released it:
+// another controller with the same finalizer, or a person.
+func (r *PersistentVolumeClaimReconciler) dismiss(ctx context.Context, b *batch.Batch, request reconcile.Request) {
+	if r.reports.forget(request.NamespacedName) && b.Failures(request) == 0 {
+		metrics.ForeignReleases.Inc()
+		log.FromContext(ctx).Info("Somebody else took the finalizer off a claim that was kept; "+
+			"look for another controller that serves it, such as the in-tree one",
+			"claim", klog.KRef(request.Namespace, request.Name), "finalizer", r.Options.Finalizer)
+	}
+	r.announcer.forget(request.NamespacedName)
 }
 
 func (r *PersistentVolumeClaimReconciler) reportReleased(ctx context.Context, claim *corev1.PersistentVolumeClaim) {

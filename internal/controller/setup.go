@@ -89,7 +89,7 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(ctx context.Context, 
 		source.Kind(mgr.GetCache(), &corev1.PersistentVolumeClaim{},
 			&handler.TypedEnqueueRequestForObject[*corev1.PersistentVolumeClaim]{}, claimEvents(r.Options.Finalizer)),
 		source.Kind(mgr.GetCache(), &corev1.Pod{},
-			handler.TypedEnqueueRequestsFromMapFunc(claimsOfPod), podEvents()),
+			handler.TypedEnqueueRequestsFromMapFunc(r.notifiedClaims), podEvents()),
 	)
 
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, usage.PodClaimIndex, usage.IndexPodByClaim); err != nil {
@@ -128,6 +128,15 @@ func logConstructor(base logr.Logger) func(*batch.Namespace) logr.Logger {
 		}
 		return base.WithValues("namespace", *namespace)
 	}
+}
+
+// notifiedClaims is claimsOfPod, and remembers that an event has come for them.
+func (r *PersistentVolumeClaimReconciler) notifiedClaims(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
+	requests := claimsOfPod(ctx, pod)
+	for _, request := range requests {
+		r.reports.notify(request.NamespacedName)
+	}
+	return requests
 }
 
 // claimsOfPod maps a pod to the claims that its volumes name.

@@ -21,13 +21,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"pvc-protection-operator/internal/metrics"
@@ -58,7 +61,16 @@ type UnusedReconciler struct {
 
 	// Clock tells when a condition changed. Defaults to the real clock.
 	Clock clock.PassiveClock
+
+	// refusals is the pace of log lines about patches that are not allowed.
+	refusals flowcontrol.RateLimiter
 }
+
+// When a claim is looked at again if no event asks for it.
+const (
+	supersededAgain = 30 * time.Second
+	forbiddenAgain  = time.Minute
+)
 
 // Reconcile writes the claim's Unused condition if its status is not right, by
 // whomever it was written. Its reason and message alone are no reason to write.
@@ -85,9 +97,15 @@ func (r *UnusedReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	metrics.UnusedConditionWrites.WithLabelValues(resultOf(err)).Inc()
 	switch {
 	case errors.Is(err, errSuperseded):
-		return reconcile.Result{}, nil
-	case apierrors.IsInvalid(err):
-		return reconcile.Result{}, reconcile.TerminalError(err)
+		// The change that came before is an event. If there is none, an admission
+		// webhook has only said so.
+		return reconcile.Result{RequeueAfter: supersededAgain}, nil
+	case apierrors.IsForbidden(err):
+		// It concerns all claims, or those of a namespace, and for long.
+		if r.refusals.TryAccept() {
+			log.FromContext(ctx).Error(err, "The API server refuses Unused conditions; for a while, further refusals are only counted")
+		}
+		return reconcile.Result{RequeueAfter: forbiddenAgain}, nil
 	default:
 		return reconcile.Result{}, err
 	}
@@ -143,7 +161,7 @@ func (r *UnusedReconciler) write(
 	// The answer is decoded into an object of its own: the claim is the cache's.
 	answer := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}
 	err = r.Status().Patch(ctx, answer, client.RawPatch(types.StrategicMergePatchType, data))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || refused(err, "metadata.uid") {
+	if gone(err, claim.Name) || apierrors.IsConflict(err) || refused(err, "metadata.uid") {
 		return errSuperseded
 	}
 	return err

@@ -46,6 +46,7 @@ func (r *UnusedReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
+	r.refusals = newRefusals()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName + "-unused").
 		WatchesRawSource(source.Kind(mgr.GetCache(), &corev1.PersistentVolumeClaim{},
@@ -90,7 +91,7 @@ func UnusedPermissions(namespaces ...string) []Permission {
 	needed := make([]Permission, 0, len(namespaces))
 	for _, namespace := range namespaces {
 		needed = append(needed, Permission{
-			Namespace: namespace, Verb: "patch", Resource: "persistentvolumeclaims", Subresource: "status",
+			Namespace: namespace, Verb: "patch", Resource: claimsResource, Subresource: "status",
 		})
 	}
 	return needed

@@ -74,7 +74,8 @@ func newUnusedWorld(t testing.TB, objects ...client.Object) *unusedWorld {
 		Client: interceptor.NewClient(w.server, interceptor.Funcs{
 			Get: w.get, List: w.list, SubResourcePatch: w.patch,
 		}),
-		Clock: w.clock,
+		Clock:    w.clock,
+		refusals: newRefusals(),
 	}
 	for _, object := range objects {
 		w.show(object)
@@ -181,13 +182,11 @@ func (w *unusedWorld) patch(
 	return nil
 }
 
-// reconcile calls Reconcile for the claim.
+// reconcile calls Reconcile for the claim. That it wants another look later is no
+// matter here: what there is to see comes as an event.
 func (w *unusedWorld) reconcile(ctx context.Context, name string) error {
 	w.t.Helper()
-	result, err := w.Reconcile(ctx, requestOf(name))
-	if result != (reconcile.Result{}) {
-		w.t.Errorf("Reconcile() = %+v, want an empty result", result)
-	}
+	_, err := w.Reconcile(ctx, requestOf(name))
 	return err
 }
 
@@ -382,30 +381,34 @@ func TestUnusedOnStaleClaim(t *testing.T) {
 }
 
 func TestUnusedErrors(t *testing.T) {
-	notFound := apierrors.NewNotFound(schema.GroupResource{}, "c")
+	notFound := apierrors.NewNotFound(corev1.Resource("persistentvolumeclaims"), "c")
+	denied := apierrors.NewNotFound(schema.GroupResource{}, "no-such-tenant")
 	conflict := apierrors.NewConflict(schema.GroupResource{}, "c", errTest)
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "c", errTest)
 	for name, test := range map[string]struct {
-		err      error
-		result   string
-		retried  bool
-		terminal bool
+		err     error
+		result  string
+		retried bool
+		again   time.Duration
 	}{
-		"the claim is gone":         {err: notFound, result: metrics.Superseded},
-		"the claim is another one":  {err: invalid("metadata", "uid"), result: metrics.Superseded},
-		"the claim has changed":     {err: conflict, result: metrics.Superseded},
-		"something else is invalid": {err: invalid("spec", "accessModes"), result: metrics.Failure, terminal: true},
-		"the server fails":          {err: errTest, result: metrics.Failure, retried: true},
-		"not permitted":             {err: forbidden, result: metrics.Failure, retried: true},
+		"the claim is gone":          {err: notFound, result: metrics.Superseded, again: supersededAgain},
+		"the claim is another one":   {err: invalid("metadata", "uid"), result: metrics.Superseded, again: supersededAgain},
+		"the claim has changed":      {err: conflict, result: metrics.Superseded, again: supersededAgain},
+		"a policy calls it invalid":  {err: invalid("spec", "accessModes"), result: metrics.Failure, retried: true},
+		"a webhook finds no tenant":  {err: denied, result: metrics.Failure, retried: true},
+		"the server fails":           {err: errTest, result: metrics.Failure, retried: true},
+		"it is not permitted by now": {err: forbidden, result: metrics.Failure, again: forbiddenAgain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newUnusedWorld(t, boundClaim("c"))
 			w.onPatch = func() error { return test.err }
 			before := writesOf(t, test.result)
-			err := w.reconcile(t.Context(), "c")
-			if terminal := errors.Is(err, reconcile.TerminalError(nil)); (err != nil) != (test.retried || test.terminal) ||
-				terminal != test.terminal {
+			result, err := w.Reconcile(t.Context(), requestOf("c"))
+			if terminal := errors.Is(err, reconcile.TerminalError(nil)); (err != nil) != test.retried || terminal {
 				t.Errorf("Reconcile() = %v", err)
+			}
+			if result.RequeueAfter != test.again {
+				t.Errorf("Reconcile() wants another look after %s, want %s", result.RequeueAfter, test.again)
 			}
 			if got := writesOf(t, test.result) - before; got != 1 {
 				t.Errorf("the metric counts %v writes of result %s, want 1", got, test.result)

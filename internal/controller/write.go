@@ -68,8 +68,10 @@ func (r *PersistentVolumeClaimReconciler) writeEach(
 				w.report(ctx, claim)
 				b.Done(requestFor(claim))
 			case errors.Is(err, errSuperseded):
-				r.forget(requestFor(claim).NamespacedName)
-				b.Done(requestFor(claim))
+				// The cache will know soon. Should it not, something in between has
+				// only said so.
+				r.dismiss(ctx, b, requestFor(claim))
+				b.Again(requestFor(claim), r.recheckIn(claim.Namespace))
 			case errors.Is(err, errLate):
 				b.Postpone(requestFor(claim), 0)
 			default:

@@ -19,6 +19,7 @@ package drain
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	managerflags "pvc-protection-operator/internal/options"
 )
@@ -84,7 +86,7 @@ func (d *drainer) stopSources(ctx context.Context) error {
 			return fmt.Errorf("%s puts the finalizer %s on claims and was not installed with the operator: stop it yourself",
 				s.name, d.finalizer)
 		default:
-			if err := s.stop(ctx); err != nil && !apierrors.IsNotFound(err) {
+			if err := s.stop(ctx); err != nil {
 				return fmt.Errorf("stopping %s: %w", s.name, err)
 			}
 		}
@@ -142,7 +144,11 @@ func (d *drainer) policies(ctx context.Context) ([]source, error) {
 		}
 		if policy.GetLabels()[nameLabel] == operatorName {
 			s.stop = func(ctx context.Context) error {
-				return d.dynamic.Resource(resource).Delete(ctx, policy.GetName(), metav1.DeleteOptions{})
+				// Its binding has the same name.
+				bindings := resource.GroupVersion().WithResource("mutatingadmissionpolicybindings")
+				return errors.Join(
+					client.IgnoreNotFound(d.dynamic.Resource(bindings).Delete(ctx, policy.GetName(), metav1.DeleteOptions{})),
+					client.IgnoreNotFound(d.dynamic.Resource(resource).Delete(ctx, policy.GetName(), metav1.DeleteOptions{})))
 			}
 		}
 		sources = append(sources, s)
@@ -206,7 +212,7 @@ func (d *drainer) deployment(deployment *appsv1.Deployment) source {
 		stop: func(ctx context.Context) error {
 			_, err := d.client.AppsV1().Deployments(deployment.Namespace).Patch(ctx, deployment.Name,
 				types.StrategicMergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
-			return err
+			return client.IgnoreNotFound(err)
 		},
 	}
 }

@@ -98,6 +98,13 @@ var (
 		Help: "Number of claims that were found free by a recheck although no event had said so.",
 	})
 
+	// ForeignReleases counts the claims that somebody else has released.
+	ForeignReleases = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "pvc_protection_foreign_releases_total",
+		Help: "Number of claims that were kept because a pod used them, and that somebody else took the finalizer off: " +
+			"another controller that serves it, or a person. It may come as late as the claim's recheck.",
+	})
+
 	// Claims are the claims in the cache by state.
 	Claims = &ClaimStates{}
 
@@ -189,7 +196,7 @@ func (c *ClaimStates) Collect(collected chan<- prometheus.Metric) {
 
 func init() {
 	metrics.Registry.MustRegister(BatchClaims, LiveLists, LiveListDuration, LiveListPods, LiveListBytes,
-		Answers, LostEvents, Claims, Events, Writes, WritesInFlight,
+		Answers, LostEvents, ForeignReleases, Claims, Events, Writes, WritesInFlight,
 		UnusedConditionWrites, ReleaseDelay)
 	// A counter that does not exist yet cannot be told from one that stays at 0.
 	for _, result := range []string{Success, Failure} {

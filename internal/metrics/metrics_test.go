@@ -48,6 +48,7 @@ var ours = map[string]struct {
 	"pvc_protection_live_list_bytes_total":            {metrics.LiveListBytes, 1},
 	"pvc_protection_answers_total":                    {metrics.Answers, 3},
 	"pvc_protection_lost_events_total":                {metrics.LostEvents, 1},
+	"pvc_protection_foreign_releases_total":           {metrics.ForeignReleases, 1},
 	"pvc_protection_events_total":                     {metrics.Events, 4},
 	"pvc_protection_claims":                           {metrics.Claims, 5},
 	"pvc_protection_oldest_blocked_claim_age_seconds": {metrics.Claims, 1},

@@ -101,8 +101,12 @@ func (o *Options) bindStandard(fs *flag.FlagSet) {
 	fs.BoolVar(&o.LeaderElect, "leader-elect", false,
 		"Enable leader election for controller manager. "+
 			"Enabling this will ensure there is only one active controller manager.")
-	fs.StringVar(&o.LeaderElectNamespace, "leader-elect-resource-namespace", "",
-		"The namespace of the leader election lease. Defaults to the namespace of the pod; must be set outside of a cluster.")
+	fs.Func("leader-elect-resource-namespace",
+		"The namespace of the leader election lease. Defaults to the namespace of the pod; must be set outside of a cluster.",
+		func(value string) error {
+			o.LeaderElectNamespace = value
+			return validateNamespace(value)
+		})
 	fs.BoolVar(&o.MetricsSecure, "metrics-secure", true,
 		"If set, the metrics endpoint is served securely via HTTPS. Use --metrics-secure=false to use HTTP instead.")
 	fs.StringVar(&o.MetricsCertPath, "metrics-cert-path", "", "The directory that contains the metrics server certificate.")
@@ -176,11 +180,18 @@ func validatePprofAddress(address string) error {
 	return nil
 }
 
+func validateNamespace(name string) error {
+	if errs := validation.IsDNS1123Label(name); len(errs) > 0 {
+		return fmt.Errorf("%q is not the name of a namespace: %s", name, strings.Join(errs, "; "))
+	}
+	return nil
+}
+
 func parseNamespaces(value string) ([]string, error) {
 	var namespaces []string
 	for namespace := range strings.SplitSeq(value, ",") {
-		if errs := validation.IsDNS1123Label(namespace); len(errs) > 0 {
-			return nil, fmt.Errorf("%q is not the name of a namespace: %s", namespace, strings.Join(errs, "; "))
+		if err := validateNamespace(namespace); err != nil {
+			return nil, err
 		}
 		if !slices.Contains(namespaces, namespace) {
 			namespaces = append(namespaces, namespace)

@@ -156,6 +156,8 @@ func TestBadValues(t *testing.T) {
 		{"zap-devel", "x", boolean},
 		{"unused-condition", "off", boolean},
 
+		{"leader-elect-resource-namespace", "Foo/../x", label},
+		{"leader-elect-resource-namespace", "", label},
 		{"pprof-bind-address", "", "loopback"},
 		{"pprof-bind-address", ":6060", "loopback"},
 		{"pprof-bind-address", "0.0.0.0:6060", "loopback"},

@@ -141,7 +141,9 @@ func (c *Cluster) createObjects(ctx context.Context) error {
 		_, err := c.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 			Name:        name,
 			Annotations: map[string]string{kwokNodeKey: kwokNodeValue},
-			Labels:      map[string]string{corev1.LabelHostname: name, "type": string(Kwok)},
+			Labels: map[string]string{
+				corev1.LabelHostname: name, corev1.LabelOSStable: "linux", "type": string(Kwok),
+			},
 		}}, metav1.CreateOptions{})
 		if err != nil {
 			return err

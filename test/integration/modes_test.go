@@ -1,0 +1,490 @@
+/*
+Copyright 2026.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package integration_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"pvc-protection-operator/test/cluster"
+	"pvc-protection-operator/test/harness"
+)
+
+// besideFinalizer is the name in config/components/own-finalizer.
+const besideFinalizer = "pvc-protection.io/in-use"
+
+// mode is a way to install the operator: an overlay and the components that a user adds to it.
+type mode struct {
+	overlay    string
+	components []string
+	// namespace is where claims are protected. Empty means everywhere.
+	namespace string
+	finalizer string
+	// admission says that claims have the finalizer from their first moment.
+	admission bool
+	// drain takes the finalizer off the claims before the uninstallation.
+	drain func(*env, *mode, harness.Manifests, *harness.Operator)
+}
+
+func (m *mode) name() string { return strings.Join(append([]string{m.overlay}, m.components...), "+") }
+
+// TestReplace has clusters whose in-tree controller is switched off.
+func TestReplace(t *testing.T) {
+	onCluster(t, "*,-persistentvolumeclaim-protection-controller")
+	for _, m := range []mode{
+		{overlay: "replace", finalizer: harness.Finalizer, admission: true},
+		{
+			overlay: "replace",
+			components: []string{
+				"no-unused-condition", "namespaced", "single-replica", "network-policy", "prometheus", "metrics-certificate",
+			},
+			namespace: "team-b", finalizer: harness.Finalizer, admission: true,
+		},
+	} {
+		t.Run(m.name(), func(t *testing.T) { testMode(t, &m) })
+	}
+}
+
+// TestBeside has clusters with their in-tree controller at work.
+func TestBeside(t *testing.T) {
+	onCluster(t, "*")
+	for _, m := range []mode{
+		{overlay: "beside-without-admission", finalizer: besideFinalizer, drain: drainFromHost},
+		{overlay: "beside", finalizer: besideFinalizer, admission: true, drain: drainInCluster},
+		{
+			overlay: "beside", components: []string{"namespaced", "single-replica"},
+			namespace: "team-a", finalizer: besideFinalizer, admission: true, drain: drainFromHost,
+		},
+	} {
+		t.Run(m.name(), func(t *testing.T) {
+			if m.overlay == "beside" && !servesPolicies(t) {
+				t.Skip("the API server has no MutatingAdmissionPolicies v1")
+			}
+			testMode(t, &m)
+		})
+	}
+}
+
+// testMode installs, protects, releases and uninstalls.
+func testMode(t *testing.T, m *mode) {
+	e := newEnv(t)
+	for _, name := range []string{"team-a", "team-b"} {
+		err := suite.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	elsewhere := e.namespace
+	if m.namespace != "" {
+		e.namespace = m.namespace
+	}
+	manifests := installMode(e, m)
+	o := startMode(e, manifests)
+
+	if m.admission {
+		admits(e, m.finalizer)
+	}
+	if m.namespace != "" {
+		for _, subresource := range []string{"", "status"} {
+			if mayPatch(e, elsewhere, subresource) == nil {
+				t.Errorf("the operator may patch claims everywhere, subresource %q", subresource)
+			}
+		}
+		outside := harness.Claim(elsewhere, "outside")
+		e.create(outside)
+		e.fatalIf(exists(t.Context(), outside, true))
+		if m.finalizer == besideFinalizer && slices.Contains(outside.Finalizers, m.finalizer) {
+			t.Error("a claim that nobody serves has got the finalizer")
+		}
+	}
+	claim, stays := harness.Claim(e.namespace, "data"), harness.Claim(e.namespace, "stays")
+	e.create(claim)
+	e.create(stays)
+	for _, c := range []*corev1.PersistentVolumeClaim{claim, stays} {
+		e.eventually("the claim has to be protected", func(ctx context.Context) error { return e.hasFinalizer(ctx, c, m.finalizer) })
+	}
+	e.eventually("the default ServiceAccount has to be there", func(ctx context.Context) error {
+		return suite.admin.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: "default"}, &corev1.ServiceAccount{})
+	})
+	pod := e.pod("web", harness.OnNode(node), harness.WithClaim("data"))
+	e.delete(claim)
+	e.saysBlocked(claim, "web")
+	e.fatalIf(e.hasFinalizer(t.Context(), claim, m.finalizer))
+	e.kill(pod)
+	e.gone(claim)
+
+	if m.drain != nil {
+		m.drain(e, m, manifests, o)
+		noneHas(e, m.finalizer)
+	}
+	uninstall(e, manifests)
+	e.fatalIf(exists(t.Context(), stays, true))
+	if len(stays.Finalizers) != 1 || stays.Finalizers[0] != harness.Finalizer {
+		t.Errorf("a claim is left with the finalizers %q", stays.Finalizers)
+	}
+	e.fatalIf(suite.admin.DeleteAllOf(t.Context(), &corev1.PersistentVolumeClaim{}, client.InNamespace(e.namespace)))
+	if m.finalizer == besideFinalizer {
+		e.gone(stays)
+	} else {
+		e.removeFinalizer(stays, harness.Finalizer) // nobody serves it here
+	}
+}
+
+// admits checks what becomes of claims that are created. The operator may have a hand in none of that: a claim in the
+// answer of the API server is as it was stored first.
+func admits(e *env, finalizer string) {
+	e.Helper()
+	e.eventually("the admission policy has to work", func(ctx context.Context) error {
+		claim := harness.Claim(e.namespace, "dry")
+		if err := suite.admin.Create(ctx, claim, client.DryRunAll); err != nil {
+			return err
+		}
+		if !slices.Contains(claim.Finalizers, finalizer) {
+			return fmt.Errorf("the finalizers are %q", claim.Finalizers)
+		}
+		return nil
+	})
+	for name, finalizers := range map[string][]string{
+		"plain": nil, "own": {finalizer}, "foreign": {foreignFinalizer}, "both": {foreignFinalizer, finalizer},
+	} {
+		claim := harness.Claim(e.namespace, "")
+		claim.GenerateName, claim.Finalizers = name+"-", slices.Clone(finalizers)
+		e.create(claim)
+		want := slices.Sorted(slices.Values(append(finalizers, finalizer, harness.Finalizer)))
+		if got := slices.Sorted(slices.Values(claim.Finalizers)); !slices.Equal(got, slices.Compact(want)) {
+			e.Errorf("a claim with the finalizers %q was created with %q", finalizers, got)
+		}
+		if slices.Contains(finalizers, foreignFinalizer) {
+			e.removeFinalizer(claim, foreignFinalizer)
+		}
+	}
+}
+
+// installMode does what "kubectl apply -k" does, and checks that it works without warnings.
+func installMode(e *env, m *mode) harness.Manifests {
+	e.Helper()
+	manifests := renderMode(e, m)
+	served := slices.DeleteFunc(slices.Clone(manifests), func(object *unstructured.Unstructured) bool {
+		// Their CRDs come with other software.
+		group := object.GroupVersionKind().Group
+		return group == "cert-manager.io" || group == "monitoring.coreos.com"
+	})
+	warnings, err := harness.Apply(e.Context(), suite.cluster.Config(), served)
+	e.fatalIf(err)
+	for _, warning := range warnings {
+		e.Error(warning)
+	}
+	return served
+}
+
+// renderMode renders a kustomization of the user's own that names an overlay and components.
+func renderMode(e *env, m *mode) harness.Manifests {
+	e.Helper()
+	root, err := harness.ModuleDir(e.Context())
+	e.fatalIf(err)
+	config := filepath.Join(e.TempDir(), "config")
+	e.fatalIf(os.CopyFS(config, os.DirFS(filepath.Join(root, "config"))))
+	mine := filepath.Join(config, "overlays", "mine")
+	e.fatalIf(os.Mkdir(mine, 0o700))
+	kustomization := "resources: [../" + m.overlay + "]\ncomponents:\n"
+	for _, component := range m.components {
+		kustomization += "- ../../components/" + component + "\n"
+	}
+	e.fatalIf(os.WriteFile(filepath.Join(mine, "kustomization.yaml"), []byte(kustomization), 0o600))
+	manifests, err := harness.Render(mine)
+	e.fatalIf(err)
+	return manifests
+}
+
+// startMode starts the operator as the Deployment does, and as its ServiceAccount.
+func startMode(e *env, manifests harness.Manifests) *harness.Operator {
+	e.Helper()
+	e.eventually("the permissions have to be known", func(context.Context) error { return mayPatch(e, e.namespace, "") })
+	kubeconfig, err := suite.cluster.ServiceAccountKubeconfig(e.Context(), harness.Namespace, harness.ServiceAccount)
+	e.fatalIf(err)
+	var d appsv1.Deployment
+	e.fatalIf(manifests.Decode("Deployment", &d))
+	args := slices.DeleteFunc(d.Spec.Template.Spec.Containers[0].Args, func(arg string) bool {
+		// What a pod has, and a process lacks.
+		return strings.HasPrefix(arg, "--metrics-") || strings.HasPrefix(arg, "--health-probe-bind-address=")
+	})
+	return startOperator(e.T, harness.Options{
+		Kubeconfig: kubeconfig,
+		Args:       append(args, "--leader-elect-resource-namespace="+harness.Namespace),
+	})
+}
+
+// mayPatch returns an error if the operator may not patch claims in the namespace, or the subresource of claims.
+func mayPatch(e *env, namespace, subresource string) error {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: harness.Username,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: "patch", Resource: "persistentvolumeclaims", Subresource: subresource,
+		},
+	}}
+	if err := suite.admin.Create(e.Context(), review); err != nil {
+		return err
+	}
+	if !review.Status.Allowed {
+		return fmt.Errorf("the operator may not patch claims in namespace %s: %s", namespace, review.Status.Reason)
+	}
+	return nil
+}
+
+// drainFromHost is what "make undeploy" does.
+func drainFromHost(e *env, m *mode, manifests harness.Manifests, o *harness.Operator) {
+	e.Helper()
+	var d appsv1.Deployment
+	e.fatalIf(manifests.Decode("Deployment", &d))
+	go stopWithDeployment(e, o, &d)
+	ends(e.T, 0, harness.Options{Args: []string{
+		"drain-finalizers", "--kubeconfig=" + suite.cluster.Kubeconfig(), "--finalizer=" + m.finalizer, "--stop",
+	}})
+}
+
+// drainInCluster applies the overlay drain and runs its Job, as the Job's ServiceAccount.
+func drainInCluster(e *env, _ *mode, _ harness.Manifests, o *harness.Operator) {
+	e.Helper()
+	manifests := installMode(e, &mode{overlay: "drain"})
+	var d appsv1.Deployment
+	e.fatalIf(manifests.Decode("Deployment", &d))
+	stopWithDeployment(e, o, &d)
+	var job batchv1.Job
+	e.fatalIf(manifests.Decode("Job", &job))
+	template := job.Spec.Template.Spec
+	if image := d.Spec.Template.Spec.Containers[0].Image; template.Containers[0].Image != image {
+		e.Errorf("the Job's image is %s, the Deployment's %s", template.Containers[0].Image, image)
+	}
+	kubeconfig, err := suite.cluster.ServiceAccountKubeconfig(e.Context(), harness.Namespace, template.ServiceAccountName)
+	e.fatalIf(err)
+	ends(e.T, 0, harness.Options{Args: append(template.Containers[0].Args, "--kubeconfig="+kubeconfig)})
+	uninstall(e, slices.DeleteFunc(manifests, func(object *unstructured.Unstructured) bool {
+		return object.GetKind() == "Namespace" // it goes with the rest of the installation
+	}))
+}
+
+// uninstall does what "kubectl delete --ignore-not-found" does, and waits until nothing is left.
+func uninstall(e *env, manifests harness.Manifests) {
+	e.Helper()
+	for _, object := range slices.Backward(manifests) {
+		e.fatalIf(client.IgnoreNotFound(suite.admin.Delete(e.Context(), object.DeepCopy())))
+	}
+	for _, object := range manifests {
+		e.eventually(object.GetKind()+" "+object.GetName()+" has to go", func(ctx context.Context) error {
+			err := suite.admin.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
+			if err == nil {
+				return fmt.Errorf("it is still there")
+			}
+			return client.IgnoreNotFound(err)
+		})
+	}
+}
+
+// onCluster gives the test a cluster with these controllers, in the place of the suite's until the test ends.
+func onCluster(t *testing.T, controllers string) {
+	t.Helper()
+	binaries := filepath.Dir(suite.cluster.Kubectl())
+	if _, err := os.Stat(filepath.Join(binaries, string(cluster.ControllerManager))); err != nil {
+		t.Skip("there is no kube-controller-manager of this version: ", err)
+	}
+	c, err := cluster.Start(t.Context(), cluster.Options{
+		BinDir:                 binaries,
+		ControllerManager:      true,
+		ControllerManagerFlags: cluster.Flags{"controllers": controllers},
+		Audit:                  cluster.AuditNone,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := suite
+	t.Cleanup(func() {
+		suite = before
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	suite.cluster = c
+	if suite.admin, err = client.New(c.Config(), client.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	// Pods on nodes that do not exist are collected.
+	if err := suite.admin.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func servesPolicies(t *testing.T) bool {
+	t.Helper()
+	_, err := suite.admin.RESTMapper().RESTMapping(
+		schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}, "v1")
+	if err != nil && !meta.IsNoMatchError(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// TestOverlaysAreTested has a look at what else there is to install. "mine" is what docs/install.md calls a user's own.
+func TestOverlaysAreTested(t *testing.T) {
+	root, err := harness.ModuleDir(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlays, err := os.ReadDir(filepath.Join(root, "config", "overlays"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, overlay := range overlays {
+		if !slices.Contains([]string{"replace", "beside", "beside-without-admission", "drain", "mine"}, overlay.Name()) {
+			t.Errorf("no test installs the overlay %s", overlay.Name())
+		}
+	}
+}
+
+// TestAdmissionNeedsFinalizer has a user who adds the admission policy to a finalizer that is not the operator's own.
+func TestAdmissionNeedsFinalizer(t *testing.T) {
+	root, err := harness.ModuleDir(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "config")
+	if err := os.CopyFS(config, os.DirFS(filepath.Join(root, "config"))); err != nil {
+		t.Fatal(err)
+	}
+	const kustomization = "resources: [../../default]\ncomponents: [../../admission]\n"
+	file := filepath.Join(config, "overlays", "replace", "kustomization.yaml")
+	if err := os.WriteFile(file, []byte(kustomization), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := harness.Render(filepath.Dir(file)); err == nil || !strings.Contains(err.Error(), "finalizer") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestMetricsCertificate has a certificate as cert-manager makes it, and a scraper as the ServiceMonitor tells Prometheus
+// to be one.
+func TestMetricsCertificate(t *testing.T) {
+	e := newEnv(t)
+	manifests := renderMode(e, &mode{overlay: "replace", components: []string{"prometheus", "metrics-certificate"}})
+	field := func(kind string, path ...string) string {
+		t.Helper()
+		var object map[string]any
+		var all harness.Manifests
+		for _, candidate := range manifests {
+			if candidate.GetKind() == kind {
+				all, object = append(all, candidate), candidate.Object
+			}
+		}
+		value, found, err := unstructured.NestedString(object, path...)
+		if len(all) != 1 || !found || err != nil {
+			t.Fatalf("%s %v: %d objects, %v", kind, path, len(all), err)
+		}
+		return value
+	}
+	list := func(object map[string]any, path ...string) []any {
+		t.Helper()
+		value, _, err := unstructured.NestedSlice(object, path...)
+		e.fatalIf(err)
+		return value
+	}
+	var d appsv1.Deployment
+	e.fatalIf(manifests.Decode("Deployment", &d))
+	volumes := d.Spec.Template.Spec.Volumes
+	secret := field("Certificate", "spec", "secretName")
+	if len(volumes) != 1 || volumes[0].Secret == nil || volumes[0].Secret.SecretName != secret {
+		t.Fatalf("the volumes are %+v, want Secret %s", volumes, secret)
+	}
+	if field("Certificate", "spec", "issuerRef", "name") != field("Issuer", "metadata", "name") {
+		t.Error("the Certificate is not from the Issuer")
+	}
+	var names []string
+	var tlsConfig map[string]any
+	for _, object := range manifests {
+		switch object.GetKind() {
+		case "Certificate":
+			for _, name := range list(object.Object, "spec", "dnsNames") {
+				names = append(names, name.(string))
+			}
+		case "ServiceMonitor":
+			tlsConfig = list(object.Object, "spec", "endpoints")[0].(map[string]any)["tlsConfig"].(map[string]any)
+		}
+	}
+	if service := field("Service", "metadata", "name") + "." + harness.Namespace + ".svc"; names[0] != service {
+		t.Errorf("the certificate is for %q, the Service is %s", names, service)
+	}
+
+	// The kubelet's part, and cert-manager's.
+	dir := t.TempDir()
+	certificate, key, err := cert.GenerateSelfSignedCertKey(names[0], nil, names)
+	e.fatalIf(err)
+	for _, item := range volumes[0].Secret.Items {
+		content := map[string][]byte{"tls.crt": certificate, "tls.key": key}[item.Key]
+		e.fatalIf(os.WriteFile(filepath.Join(dir, item.Path), content, 0o600))
+	}
+	container := d.Spec.Template.Spec.Containers[0]
+	certPath := "--metrics-cert-path=" + container.VolumeMounts[0].MountPath
+	if !slices.Contains(container.Args, certPath) {
+		t.Fatalf("the arguments are %q, want %s", container.Args, certPath)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	e.fatalIf(err)
+	address := listener.Addr().String()
+	e.fatalIf(listener.Close())
+	startOperator(t, harness.Options{Args: []string{
+		"--metrics-bind-address=" + address, "--metrics-secure=true", "--metrics-cert-path=" + dir,
+	}})
+
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(certificate)
+	scraper := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs: roots, ServerName: tlsConfig["serverName"].(string), MinVersion: tls.VersionTLS12,
+	}}}
+	e.eventually("the certificate has to be the right one", func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/metrics", nil)
+		if err != nil {
+			return err
+		}
+		response, err := scraper.Do(request)
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
+	})
+	if tlsConfig["insecureSkipVerify"] != nil {
+		t.Error("the ServiceMonitor does not verify the certificate")
+	}
+}
