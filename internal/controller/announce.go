@@ -137,11 +137,17 @@ func (a *announcer) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("creating the controller of events: %w", err)
 	}
-	return c.Watch(source.Func(a.start))
+	return c.Watch(a)
 }
 
-// start takes over the controller's queue, and adds what was said before.
-func (a *announcer) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+var _ source.Source = &announcer{}
+
+// String implements fmt.Stringer, for the controller's messages.
+func (a *announcer) String() string { return "what is to be said about claims" }
+
+// Start implements source.Source. It takes over the controller's queue, and adds
+// what was said before.
+func (a *announcer) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queue = queue

@@ -248,7 +248,7 @@ func TestSayBeforeStart(t *testing.T) {
 		a.say(statement{claim: candidate("c1"), eventType: corev1.EventTypeNormal, reason: "R", action: "A", note: "n"})
 		queue := workqueue.NewTypedRateLimitingQueue(batch.RateLimiter[reconcile.Request]())
 		defer queue.ShutDown()
-		if err := a.start(w.ctx, queue); err != nil {
+		if err := a.Start(w.ctx, queue); err != nil {
 			t.Fatal(err)
 		}
 		request, _ := queue.Get()

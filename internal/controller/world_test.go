@@ -131,7 +131,7 @@ func inWorld(t *testing.T, test func(*world), objects ...client.Object) {
 
 // work starts a worker of each controller.
 func (w *world) work() {
-	startWorker(w, w.announcer.start, func(request reconcile.Request) (time.Duration, error) {
+	startWorker(w, w.announcer.Start, func(request reconcile.Request) (time.Duration, error) {
 		result, err := w.announcer.Reconcile(w.ctx, request)
 		if errors.Is(err, reconcile.TerminalError(nil)) {
 			err = nil
