@@ -79,7 +79,7 @@ COVERED = ./internal/...,.
 .PHONY: test
 test: vet cluster-binaries ## Run all tests but e2e with the race detector, on a real API server; TESTFLAGS are passed on.
 	$(require-c-compiler)
-	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" $(GO_TEST) -coverpkg=$(COVERED) -coverprofile=cover.out \
+	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" $(GO_TEST) -timeout 30m -coverpkg=$(COVERED) -coverprofile=cover.out \
 		$$(go list ./... | grep -v /test/e2e)
 	@echo "coverage of $(COVERED):"
 	@go tool cover -func=cover.out | tail -n 1
@@ -107,7 +107,7 @@ test-compat: vet ## Run the integration tests on API servers of older Kubernetes
 		test/cluster/build-binaries.sh --tools "$$tools"; \
 		version="$$(cd "$$tools" && GOWORK=off go list -m -f '{{.Version}}' k8s.io/kubernetes)"; \
 		echo "integration tests on Kubernetes $$version"; \
-		KUBEBUILDER_ASSETS="$$PWD/bin/k8s/$$version" $(GO_TEST) -count=1 ./test/integration; \
+		KUBEBUILDER_ASSETS="$$PWD/bin/k8s/$$version" $(GO_TEST) -count=1 -timeout 30m ./test/integration; \
 	done
 
 DURATION ?= 10m
