@@ -30,12 +30,12 @@ func TestProgress(t *testing.T) {
 		for range 3 {
 			p.took()
 		}
-		time.Sleep(progressInterval - time.Nanosecond)
+		<-time.After(progressInterval - time.Nanosecond)
 		p.took()
 		if out.Len() > 0 {
 			t.Errorf("it says %q too early", out.String())
 		}
-		time.Sleep(time.Nanosecond)
+		<-time.After(time.Nanosecond)
 		p.took()
 		p.took()
 		if got, want := out.String(), "took the finalizer off 5 claims so far\n"; got != want {
