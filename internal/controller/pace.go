@@ -17,9 +17,11 @@ limitations under the License.
 package controller
 
 import (
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"pvc-protection-operator/internal/batch"
 )
@@ -33,9 +35,9 @@ const (
 	paceFactor = 10
 	paceQuiet  = 150 * time.Millisecond
 
-	// crowdRate is how many batches a second, and crowdBurst how many at once,
-	// may have a list of their own at once. One namespace cannot make as many.
-	// With more, claims are deleted all over the cluster, and those of a
+	// crowdRate is how often a second, and crowdBurst how often at once, a batch
+	// of another namespace than the one before may have a list of its own at
+	// once. With more, claims are deleted all over the cluster, and those of a
 	// namespace wait for each other until none has come for crowdQuiet.
 	crowdRate  = 5
 	crowdBurst = 10
@@ -45,12 +47,42 @@ const (
 	maxPace = 3 * time.Second
 )
 
+// crowd tells whether claims are being deleted in many namespaces at once.
+type crowd struct {
+	rate flowcontrol.RateLimiter
+
+	mu sync.Mutex
+	// last is the namespace that was let through last. Alone it is no crowd,
+	// however often it comes: it has one list at a time.
+	last string
+}
+
+func newCrowd() *crowd {
+	return &crowd{rate: flowcontrol.NewTokenBucketRateLimiter(crowdRate, crowdBurst)}
+}
+
+// joined reports whether the namespace comes together with many others.
+func (c *crowd) joined(namespace string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if namespace == c.last {
+		return false
+	}
+	if !c.rate.TryAccept() {
+		return true
+	}
+	c.last = namespace
+	return false
+}
+
 // gather holds the candidates, and reports whether it did, if claims are being
 // deleted in many namespaces at once: more of this one are likely to come, and
 // one list would do for all. Those that have waited already, or existed when the
 // operator started, do not wait and do not count.
-func (r *PersistentVolumeClaimReconciler) gather(b *batch.Batch, candidates []*corev1.PersistentVolumeClaim) bool {
-	if r.full(b) || !b.Fresh() || r.crowd.TryAccept() {
+func (r *PersistentVolumeClaimReconciler) gather(
+	b *batch.Batch, namespace string, candidates []*corev1.PersistentVolumeClaim,
+) bool {
+	if r.full(b) || !b.Fresh() || !r.crowd.joined(namespace) {
 		return false
 	}
 	b.StartHold(batch.HoldTimes{Quiet: crowdQuiet, Most: maxPace})

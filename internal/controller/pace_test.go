@@ -347,6 +347,23 @@ func TestAloneNeverWaits(t *testing.T) {
 	}, candidates(names...)...)
 }
 
+// TestOneNamespaceIsNoCrowd proves that claims of one namespace that are deleted one
+// after the other, as fast as their lists allow, do not wait for each other.
+func TestOneNamespaceIsNoCrowd(t *testing.T) {
+	var names []string
+	for i := range 3 * crowdBurst {
+		names = append(names, fmt.Sprint("c", i))
+	}
+	inWorld(t, func(w *world) {
+		w.wait(time.Millisecond)
+		for _, name := range names {
+			w.feed.Add(requestOf(name))
+			w.wait(w.Options.BatchWindow)
+			w.expect("gone", name)
+		}
+	}, candidates(names...)...)
+}
+
 // TestFullBatchesDoNotWait proves that what a full batch left over is listed for at
 // once: it is worth a list.
 func TestFullBatchesDoNotWait(t *testing.T) {

@@ -24,7 +24,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,7 +63,7 @@ type PersistentVolumeClaimReconciler struct {
 	// failedLists is the back-off of namespaces whose live list failed.
 	failedLists workqueue.TypedRateLimiter[string]
 	// crowd is the pace of batches that have not waited.
-	crowd     flowcontrol.RateLimiter
+	crowd     *crowd
 	reports   reports
 	announcer *announcer
 }
@@ -188,7 +187,7 @@ func (r *PersistentVolumeClaimReconciler) release(
 		hold(b, candidates)
 		return nil
 	}
-	if r.gather(b, candidates) {
+	if r.gather(b, namespace, candidates) {
 		return nil
 	}
 

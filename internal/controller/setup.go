@@ -24,7 +24,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -78,7 +77,7 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(ctx context.Context, 
 		return err
 	}
 	metrics.Claims.SetOldest(r.reports.oldest)
-	r.crowd = flowcontrol.NewTokenBucketRateLimiter(crowdRate, crowdBurst)
+	r.crowd = newCrowd()
 	r.failedLists = batch.RateLimiter[string]()
 	r.batches = batch.NewSource(
 		batch.Options{

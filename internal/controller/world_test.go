@@ -37,7 +37,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,7 +111,7 @@ func inWorld(t *testing.T, test func(*world), objects ...client.Object) {
 		}
 		w.announcer = newAnnouncer(interceptor.NewClient(w.server, interceptor.Funcs{Create: w.create}), w.Clock,
 			w.reports.unsay)
-		w.crowd = flowcontrol.NewTokenBucketRateLimiter(crowdRate, crowdBurst)
+		w.crowd = newCrowd()
 		w.failedLists = batch.RateLimiter[string]()
 		w.batches = batch.NewSource(
 			batch.Options{Window: w.Options.BatchWindow, MaxSize: w.Options.MaxBatchSize, RateLimiter: w.limiter()},

@@ -47,7 +47,7 @@ in_flight 1.5e+01
 		"no such metric": {metric: "writes", none: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := sumOf(text, tc.metric, tc.labels)
+			got, err := SumMetric(text, tc.metric, tc.labels...)
 			if got != tc.want || (err != nil) != tc.none {
 				t.Errorf("got %v, error %v", got, err)
 			}

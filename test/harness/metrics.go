@@ -20,6 +20,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 )
@@ -32,14 +33,15 @@ func (o *Operator) MetricsAddress() string {
 // Metric returns the value of a metric of the operator: the sum of the series of that name that have all the given
 // labels, each written as in the exposition format, for instance `result="success"`. That there is none is an error.
 func (o *Operator) Metric(ctx context.Context, name string, labels ...string) (float64, error) {
-	text, err := get(ctx, "http://"+o.metrics+"/metrics")
+	text, err := Get(ctx, http.DefaultClient, "http://"+o.metrics+"/metrics")
 	if err != nil {
 		return 0, err
 	}
-	return sumOf(text, name, labels)
+	return SumMetric(text, name, labels...)
 }
 
-func sumOf(text, name string, labels []string) (float64, error) {
+// SumMetric is Metric of a text in the exposition format.
+func SumMetric(text, name string, labels ...string) (float64, error) {
 	sum, found := 0.0, false
 	lines := bufio.NewScanner(strings.NewReader(text))
 next:

@@ -166,7 +166,7 @@ func (o *Operator) WaitReady(ctx context.Context) error {
 
 // Ready asks the ready probe once.
 func (o *Operator) Ready(ctx context.Context) error {
-	_, err := get(ctx, "http://"+o.probes+"/readyz")
+	_, err := Get(ctx, http.DefaultClient, "http://"+o.probes+"/readyz")
 	return err
 }
 
@@ -248,12 +248,13 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-func get(ctx context.Context, url string) (string, error) {
+// Get returns what the client gets from the URL. Any answer but 200 is an error.
+func Get(ctx context.Context, web *http.Client, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := web.Do(request)
 	if err != nil {
 		return "", err
 	}

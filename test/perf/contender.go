@@ -17,23 +17,11 @@ limitations under the License.
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"pvc-protection-operator/internal/controller"
 	"pvc-protection-operator/test/cluster"
-	"pvc-protection-operator/test/harness"
 )
 
 const (
@@ -48,104 +36,36 @@ type contender struct {
 	name string
 	// agent is how its requests' user agent starts.
 	agent   string
-	command func(c *cluster.Cluster, binary string) *exec.Cmd
+	command func(c *cluster.Cluster) *exec.Cmd
 }
 
-var contenders = []contender{
-	{upstream, "kube-controller-manager", func(c *cluster.Cluster, _ string) *exec.Cmd {
-		return exec.Command(filepath.Join(filepath.Dir(c.Kubectl()), "kube-controller-manager"),
-			"--kubeconfig="+c.Kubeconfig(), "--leader-elect=false", "--secure-port=0",
-			"--controllers=persistentvolumeclaim-protection-controller",
-			// No limits in the client, and no Unused condition: the operator writes none either.
-			"--kube-api-qps=100000", "--kube-api-burst=100000",
-			"--feature-gates=PersistentVolumeClaimUnusedSinceTime=false")
-	}},
-	{operator, "pvc-protection-operator", func(c *cluster.Cluster, binary string) *exec.Cmd {
-		return exec.Command(binary, "--kubeconfig="+c.Kubeconfig(),
-			"--health-probe-bind-address=0", "--metrics-bind-address=0")
-	}},
-	{name: floor, agent: "floor"},
-}
+// isFloor is set if this process does the work.
+func (ct contender) isFloor() bool { return ct.command == nil }
 
-// measure lets the contender work, and returns what it took.
-func (ct contender) measure(
-	ctx context.Context, c *cluster.Cluster, binary string, s scenario, cl client.Client,
-) (r result, err error) {
-	started := time.Now()
-	r = result{Scenario: s.Name, Contender: ct.name}
-	if ct.command == nil {
-		err = ct.patchAll(ctx, c, s, cl)
-	} else {
-		err = ct.runProcess(ctx, ct.command(c, binary), s, cl, &r)
+// allContenders returns the contenders: with the operator as shipped, and with the
+// flags of each variant.
+func allContenders(binary string, variants []string) []contender {
+	manager := func(flags ...string) func(c *cluster.Cluster) *exec.Cmd {
+		return func(c *cluster.Cluster) *exec.Cmd {
+			return exec.Command(binary, append([]string{"--kubeconfig=" + c.Kubeconfig(),
+				"--health-probe-bind-address=0", "--metrics-bind-address=0"}, flags...)...)
+		}
 	}
-	if err == nil {
-		err = s.done(ctx, cl)
+	const agent = "pvc-protection-operator"
+	all := []contender{
+		{upstream, "kube-controller-manager", func(c *cluster.Cluster) *exec.Cmd {
+			return exec.Command(filepath.Join(filepath.Dir(c.Kubectl()), "kube-controller-manager"),
+				"--kubeconfig="+c.Kubeconfig(), "--leader-elect=false", "--secure-port=0",
+				"--controllers=persistentvolumeclaim-protection-controller",
+				// No limits in the client, and the Unused condition as in the operator.
+				"--kube-api-qps=100000", "--kube-api-burst=100000",
+				"--feature-gates=PersistentVolumeClaimUnusedSinceTime=true")
+		}},
+		{operator, agent, manager()},
+		{floor, "floor", nil},
 	}
-	if err == nil && !s.idle() {
-		err = r.readAudit(ctx, c, ct.agent, started, s.total())
+	for _, flags := range variants {
+		all = append(all, contender{operator + " " + flags, agent, manager(strings.Fields(flags)...)})
 	}
-	return r, err
-}
-
-func (ct contender) runProcess(ctx context.Context, cmd *exec.Cmd, s scenario, cl client.Client, r *result) error {
-	var output strings.Builder
-	cmd.Stderr = &output
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	var waited error
-	if s.idle() {
-		waited = pause(ctx, settle)
-	} else {
-		// The times are the audit log's. Looking often would only slow the API server down.
-		waited = wait.PollUntilContextTimeout(ctx, time.Second, patience, false, func(ctx context.Context) (bool, error) {
-			return s.seemsDone(ctx, cl)
-		})
-	}
-	killed := cmd.Process.Kill()
-	_ = cmd.Wait() // The error is that it was killed.
-	if err := errors.Join(waited, killed); err != nil {
-		return fmt.Errorf("%w\n%s", err, output.String())
-	}
-	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	r.CPUSeconds = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-	r.PeakRSSMiB = float64(usage.Maxrss) / 1024
-	return nil
-}
-
-// settle is how long a contender that has nothing to do is watched.
-const settle = 30 * time.Second
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// patchAll is the floor.
-func (ct contender) patchAll(ctx context.Context, c *cluster.Cluster, s scenario, cl client.Client) error {
-	claims := &corev1.PersistentVolumeClaimList{}
-	if err := cl.List(ctx, claims); err != nil {
-		return err
-	}
-	config := c.Config()
-	config.UserAgent = ct.agent
-	patcher, err := client.New(config, client.Options{})
-	if err != nil {
-		return err
-	}
-	key := "$deleteFromPrimitiveList/finalizers"
-	if s.adopt {
-		key = "finalizers"
-	}
-	inFlight := controller.DefaultOptions().ConcurrentWrites * min(s.namespaces, controller.DefaultOptions().ConcurrentNamespaces)
-	return eachOf(inFlight, len(claims.Items), func(i int) error {
-		claim := &claims.Items[i]
-		patch := fmt.Sprintf(`{"metadata":{"uid":%q,%q:[%q]}}`, claim.UID, key, harness.Finalizer)
-		return patcher.Patch(ctx, claim, client.RawPatch(types.StrategicMergePatchType, []byte(patch)))
-	})
+	return all
 }

@@ -15,12 +15,16 @@ limitations under the License.
 */
 
 // The benchmark compares the operator with the controller in
-// kube-controller-manager, and with the floor: a loop that sends the same patches,
-// as many in flight, and checks nothing. All three work in turn on the same objects
-// in the same cluster, so that their ratios mean something on any machine; the
-// times themselves do not.
+// kube-controller-manager, and with the floor: a loop that sends the same requests,
+// as many in flight, and checks nothing. All work in turn on the same objects in the
+// same cluster, so that their ratios mean something on any machine; the times
+// themselves do not.
 //
-//	go run ./test/perf --repeat 3 --output dist/bench.json
+//	make bench
+//	make bench BENCHFLAGS='--only backlog --repeat 5'
+//	make bench BENCHFLAGS='--only backlog-5000 --variant "--concurrent-writes=8"'
+//
+// The results go to a folder as JSON. The program in test/perf/report draws them.
 package main
 
 import (
@@ -31,9 +35,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -45,55 +51,104 @@ func main() {
 	log.SetLogger(logr.Discard()) // Only controller-runtime's clients would use it.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(ctx); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) (err error) {
-	repeat := flag.Int("repeat", 3, "how often each scenario runs; the table has the medians")
-	only := flag.String("only", "", "run only the scenarios whose names contain this")
-	output := flag.String("output", "", "the file for all results as JSON")
-	flag.Parse()
-	if *repeat < 1 || flag.NArg() > 0 {
-		return fmt.Errorf("--repeat must be at least 1, and there are no arguments; got %d and %q", *repeat, flag.Args())
-	}
-	selected := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return !strings.Contains(s.Name, *only) })
-	if len(selected) == 0 {
-		return fmt.Errorf("no scenario has %q in its name", *only)
-	}
+type options struct {
+	repeat   int
+	only     string
+	output   string
+	patience time.Duration
+	variants []string
+}
 
+func parse() (*options, error) {
+	o := &options{}
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	fs.IntVar(&o.repeat, "repeat", 3, "how often each scenario runs; the table has the medians")
+	fs.StringVar(&o.only, "only", "", "run only the scenarios whose names contain one of these, separated by commas")
+	fs.StringVar(&o.output, "output", "dist/bench", "the folder for results.json")
+	fs.DurationVar(&o.patience, "patience", 10*time.Minute, "how long a contender may take")
+	fs.Func("variant", "run the operator with these flags, too; may be given several times", func(value string) error {
+		o.variants = append(o.variants, value)
+		return nil
+	})
+	if err := fs.Parse(os.Args[1:]); err != nil {
+		return nil, err
+	}
+	if o.repeat < 1 || o.patience <= 0 || fs.NArg() > 0 {
+		return nil, fmt.Errorf("--repeat and --patience must be positive, and there are no arguments; got %d, %s and %q",
+			o.repeat, o.patience, fs.Args())
+	}
+	return o, nil
+}
+
+// selected returns the scenarios that are to run.
+func (o *options) selected() ([]scenario, error) {
+	var selected []scenario
+	var names []string
+	for _, s := range scenarios {
+		names = append(names, s.Name)
+		if slices.ContainsFunc(strings.Split(o.only, ","), func(part string) bool { return strings.Contains(s.Name, part) }) {
+			selected = append(selected, s)
+		}
+	}
+	if len(selected) == 0 {
+		return nil, fmt.Errorf("--only=%s: no such scenario, there are %s", o.only, strings.Join(names, ", "))
+	}
+	return selected, nil
+}
+
+func run(ctx context.Context) (err error) {
+	o, err := parse()
+	if err != nil {
+		return err
+	}
+	selected, err := o.selected()
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	binary := dir + "/manager"
+	binary := filepath.Join(dir, "manager")
 	if err := harness.Build(ctx, binary); err != nil {
 		return err
 	}
+	contenders := allContenders(binary, o.variants)
 
 	var results []result
 	for _, s := range selected {
-		for n := range *repeat {
-			fmt.Printf("%s, run %d of %d\n", s.Name, n+1, *repeat)
-			measured, err := s.run(ctx, binary, n)
+		for n := range o.repeat {
+			fmt.Printf("%s, run %d of %d\n", s.Name, n+1, o.repeat)
+			measured, err := s.run(ctx, contenders, n, o.patience)
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.Name, err)
 			}
 			results = append(results, measured...)
+			// What has been measured is not lost if a later scenario fails.
+			if err := save(o.output, results); err != nil {
+				return err
+			}
 		}
+		printTable(os.Stdout, s, contenders, results)
 	}
-	if *output != "" {
-		content, err := json.MarshalIndent(results, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(*output, content, 0o644); err != nil {
-			return err
-		}
-	}
-	printTable(os.Stdout, results)
+	fmt.Printf("\nthe results are in %s\n", o.output)
 	return nil
+}
+
+func save(folder string, results []result) error {
+	content, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "results.json"), content, 0o644)
 }

@@ -20,54 +20,73 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"pvc-protection-operator/test/cluster"
-	"pvc-protection-operator/test/harness"
 )
 
-// scenario is work for a contender.
+// scenario is work for the contenders, each in turn in the same cluster.
 type scenario struct {
-	Name       string
-	namespaces int
-	// claims and pods are those of each namespace. The pods use no claim.
-	claims, pods int
-	// adopt is set if the claims are to be protected, not released.
-	adopt bool
-	// podBytes is the size of a pod, roughly. Defaults to that of a small one.
-	podBytes int
+	Name, Title string
+	work
+	// withoutUpstream says why upstream does not take part.
+	withoutUpstream string
 }
 
-// idle is set if there is nothing to do: what counts is the memory.
-func (s scenario) idle() bool { return s.claims == 0 }
+// work is a kind of scenario.
+type work interface {
+	// load makes what all contenders meet, once in a cluster.
+	load(context.Context, *env) error
+	// prepare makes what one contender works on, before it starts.
+	prepare(context.Context, *env) error
+	// measure lets the contender work and checks that the outcome is right.
+	measure(context.Context, *env, contender, *result) error
+	// clean removes what prepare made, as far as it is still there.
+	clean(context.Context, *env) error
+	// hasFloor is set if there is a floor to compare with.
+	hasFloor() bool
+}
+
+// env is what a scenario works with.
+type env struct {
+	cluster *cluster.Cluster
+	client  client.WithWatch
+}
 
 var scenarios = []scenario{
-	{Name: "backlog, 1 namespace: 5,000 claims, 5,000 other pods", namespaces: 1, claims: 5000, pods: 5000},
-	{Name: "backlog, 100 namespaces: 50 claims, 50 other pods each", namespaces: 100, claims: 50, pods: 50},
-	{Name: "adopt, 10 namespaces: 200 claims each", namespaces: 10, claims: 200, adopt: true},
-	{Name: "idle, 50 namespaces: 1,000 pods of 4 KB each", namespaces: 50, pods: 1000, podBytes: 4 << 10},
+	{Name: "backlog-1000", Title: "backlog, 1 namespace: 1,000 claims, 1,000 other pods",
+		work: backlog{namespaces: 1, claims: 1000, pods: 1000}},
+	{Name: "backlog-5000", Title: "backlog, 1 namespace: 5,000 claims, 5,000 other pods",
+		work: backlog{namespaces: 1, claims: 5000, pods: 5000}},
+	{Name: "backlog-20000", Title: "backlog, 1 namespace: 20,000 claims, 20,000 other pods",
+		work: backlog{namespaces: 1, claims: 20_000, pods: 20_000}, withoutUpstream: "its time grows with claims × pods"},
+	{Name: "backlog-100x50", Title: "backlog, 100 namespaces: 50 claims, 50 other pods each",
+		work: backlog{namespaces: 100, claims: 50, pods: 50}},
+	{Name: "burst-2000", Title: "burst, 1 namespace: the pods of 2,000 claims in deletion go; 2,000 other pods",
+		work: burst{claims: 2000, pods: 2000}},
+	{Name: "adopt-10x200", Title: "adopt, 10 namespaces: 200 claims without finalizer each",
+		work: backlog{namespaces: 10, claims: 200, adopt: true}},
+	{Name: "steady", Title: "steady, one claim at a time, 200 other pods",
+		work: steady{claims: 100, pods: 200}},
+	{Name: "hold-1000", Title: "hold, the pods of 1,000 claims in deletion change 5 times each",
+		work: hold{claims: 1000, rounds: 5}},
+	{Name: "hold-5000", Title: "hold, the pods of 5,000 claims in deletion change once each",
+		work: hold{claims: 5000, rounds: 1}},
+	{Name: "idle-1k", Title: "idle, 1,000 pods of 4 KB", work: idle{namespaces: 50, pods: 1000}},
+	{Name: "idle-20k", Title: "idle, 20,000 pods of 4 KB", work: idle{namespaces: 50, pods: 20_000}},
+	{Name: "idle-50k", Title: "idle, 50,000 pods of 4 KB", work: idle{namespaces: 50, pods: 50_000}},
+	{Name: "idle-100k", Title: "idle, 100,000 pods of 4 KB", work: idle{namespaces: 50, pods: 100_000}},
+	{Name: "start-20k", Title: "start-up, 20,000 bound claims, 50,000 pods of 4 KB",
+		work: idle{namespaces: 50, pods: 50_000, claims: 20_000}},
 }
-
-// loaders is how many requests that load the cluster are in flight.
-const loaders = 16
-
-// patience bounds the run of a contender.
-const patience = 10 * time.Minute
-
-func (s scenario) total() int { return s.namespaces * s.claims }
 
 // run lets the contenders work on the scenario in turn, in an order that differs
 // with n, in a fresh cluster.
-func (s scenario) run(ctx context.Context, binary string, n int) (results []result, err error) {
+func (s scenario) run(ctx context.Context, contenders []contender, n int, patience time.Duration) (results []result, err error) {
 	options := cluster.Options{}
-	if s.adopt {
+	if b, ok := s.work.(backlog); ok && b.adopt {
 		options.DisableAdmissionPlugins = []string{"StorageObjectInUseProtection"}
 	}
 	c, err := cluster.Start(ctx, options)
@@ -75,124 +94,50 @@ func (s scenario) run(ctx context.Context, binary string, n int) (results []resu
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	cl, err := client.New(c.Config(), client.Options{})
+	cl, err := client.NewWithWatch(c.Config(), client.Options{})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.loadPods(ctx, cl); err != nil {
+	e := &env{cluster: c, client: cl}
+	if err := s.load(ctx, e); err != nil {
 		return nil, err
 	}
 	for i := range contenders {
-		contender := contenders[(i+n)%len(contenders)]
-		if s.idle() && contender.command == nil {
+		ct := contenders[(i+n)%len(contenders)]
+		if ct.isFloor() && !s.hasFloor() || ct.name == upstream && s.withoutUpstream != "" {
 			continue
 		}
-		if err := s.loadClaims(ctx, cl); err != nil {
+		if err := s.prepare(ctx, e); err != nil {
 			return nil, err
 		}
-		measured, err := contender.measure(ctx, c, binary, s, cl)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", contender.name, err)
+		r := result{Scenario: s.Name, Contender: ct.name, Values: map[measure]float64{}}
+		if err := s.observe(ctx, e, ct, &r, patience); err != nil {
+			return nil, fmt.Errorf("%s: %w", ct.name, err)
 		}
-		if err := s.removeClaims(ctx, cl); err != nil {
+		if err := s.clean(ctx, e); err != nil {
 			return nil, err
 		}
-		results = append(results, measured)
+		results = append(results, r)
 	}
 	return results, nil
 }
 
-func (s scenario) namespace(i int) string { return fmt.Sprintf("bench-%d", i) }
-
-func (s scenario) loadPods(ctx context.Context, cl client.Client) error {
-	for i := range s.namespaces {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace(i)}}
-		if err := cl.Create(ctx, namespace); err != nil {
-			return err
-		}
-	}
-	return each(s.namespaces*s.pods, func(i int) error {
-		pod := harness.Pod(s.namespace(i%s.namespaces), fmt.Sprintf("other-%d", i), harness.OnNode("node"))
-		pod.Annotations = map[string]string{"example.com/filler": strings.Repeat("x", s.podBytes)}
-		return cl.Create(ctx, pod)
-	})
-}
-
-// loadClaims makes the claims of the scenario and, unless they are to be adopted,
-// deletes them: their finalizer keeps them.
-func (s scenario) loadClaims(ctx context.Context, cl client.Client) error {
-	return each(s.total(), func(i int) error {
-		claim := harness.Claim(s.namespace(i%s.namespaces), fmt.Sprintf("claim-%d", i))
-		if err := cl.Create(ctx, claim); err != nil {
-			return err
-		}
-		if s.adopt {
-			return nil
-		}
-		return cl.Delete(ctx, claim)
-	})
-}
-
-// done returns an error unless the work is done, and as it should be.
-func (s scenario) done(ctx context.Context, cl client.Client) error {
-	claims := &corev1.PersistentVolumeClaimList{}
-	if err := cl.List(ctx, claims); err != nil {
+// observe measures, and adds what the API server did for it.
+func (s scenario) observe(ctx context.Context, e *env, ct contender, r *result, patience time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it did not finish within %s", patience))
+	defer cancel()
+	server, err := e.serverUse(ctx)
+	if err != nil {
 		return err
 	}
-	left := len(claims.Items)
-	if s.adopt {
-		if left != s.total() {
-			return fmt.Errorf("there are %d claims instead of %d", left, s.total())
-		}
-		for i := range claims.Items {
-			if controllerutil.ContainsFinalizer(&claims.Items[i], harness.Finalizer) {
-				left--
-			}
-		}
+	if err := s.measure(ctx, e, ct, r); err != nil {
+		return errors.Join(err, context.Cause(ctx))
 	}
-	if left > 0 {
-		return fmt.Errorf("%d of %d claims are left to do", left, s.total())
+	after, err := e.serverUse(ctx)
+	if err != nil {
+		return err
 	}
+	r.set(serverCPU, (after.cpu - server.cpu).Seconds())
+	r.set(listMiB, (after.listBytes-server.listBytes)/(1<<20))
 	return nil
-}
-
-// seemsDone is a cheap look at whether the work is done.
-func (s scenario) seemsDone(ctx context.Context, cl client.Client) (bool, error) {
-	if s.adopt {
-		return s.done(ctx, cl) == nil, ctx.Err()
-	}
-	claims := &metav1.PartialObjectMetadataList{}
-	claims.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
-	err := cl.List(ctx, claims, client.Limit(1))
-	return err == nil && len(claims.Items) == 0, err
-}
-
-func (s scenario) removeClaims(ctx context.Context, cl client.Client) error {
-	if !s.adopt {
-		return s.done(ctx, cl)
-	}
-	claims := &corev1.PersistentVolumeClaimList{}
-	if err := cl.List(ctx, claims); err != nil {
-		return err
-	}
-	return each(len(claims.Items), func(i int) error {
-		claim := &claims.Items[i]
-		if err := cl.Patch(ctx, claim, client.RawPatch("application/merge-patch+json",
-			[]byte(`{"metadata":{"finalizers":null}}`))); err != nil {
-			return err
-		}
-		return cl.Delete(ctx, claim)
-	})
-}
-
-// each calls f for every number below n, several at once.
-func each(n int, f func(i int) error) error { return eachOf(loaders, n, f) }
-
-func eachOf(limit, n int, f func(i int) error) error {
-	var group errgroup.Group
-	group.SetLimit(limit)
-	for i := range n {
-		group.Go(func() error { return f(i) })
-	}
-	return group.Wait()
 }
