@@ -203,23 +203,3 @@ func FuzzMayHoldLess(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkHolds(b *testing.B) {
-	pod := podWithClaims(8)
-	last, none := newClaim("claim-00007"), newClaim("other")
-	ephemeral := newPod(ephemeralVolume("v"))
-	own := newClaim("pod-v", controlledBy("pod-uid"))
-	for name, bench := range map[string]struct {
-		pod   *corev1.Pod
-		claim *corev1.PersistentVolumeClaim
-	}{
-		"last-of-8": {pod, last}, "none-of-8": {pod, none}, "ephemeral": {ephemeral, own},
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				usage.Holds(bench.pod, bench.claim)
-			}
-		})
-	}
-}

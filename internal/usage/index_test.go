@@ -56,20 +56,6 @@ func TestIndexPodByClaim(t *testing.T) {
 	}
 }
 
-// BenchmarkIndexPodByClaim counts the volumes, since it runs in the informer for
-// every event of every pod, and users choose how many there are.
-func BenchmarkIndexPodByClaim(b *testing.B) {
-	for _, count := range []int{1, 8, 64, 10_000} {
-		b.Run(fmt.Sprintf("volumes=%d", count), func(b *testing.B) {
-			pod := podWithClaims(count)
-			b.ReportAllocs()
-			for b.Loop() {
-				usage.IndexPodByClaim(pod)
-			}
-		})
-	}
-}
-
 func podWithClaims(count int) *corev1.Pod {
 	pod := newPod(otherVolumes)
 	for i := range count {

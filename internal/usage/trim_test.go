@@ -230,18 +230,3 @@ func trimmedClaim(t *testing.T, claim *corev1.PersistentVolumeClaim) *corev1.Per
 	}
 	return trimmed.(*corev1.PersistentVolumeClaim)
 }
-
-func BenchmarkTrimPod(b *testing.B) {
-	for name, pod := range map[string]*corev1.Pod{
-		"no-claims": newPod(otherVolumes), "1-claim": podWithClaims(1), "8-claims": podWithClaims(8),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := usage.TrimPod(pod); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

@@ -69,6 +69,7 @@ func (m measure) isCount() bool { return m == writes || m == conflicts || m == t
 // result is what a contender took for a scenario.
 type result struct {
 	Scenario  string              `json:"scenario"`
+	Size      int                 `json:"size,omitempty"`
 	Contender string              `json:"contender"`
 	Values    map[measure]float64 `json:"values"`
 }

@@ -30,6 +30,9 @@ import (
 // scenario is work for the contenders, each in turn in the same cluster.
 type scenario struct {
 	Name, Title string
+	// Size is how many claims or pods there are, for scenarios of a family that
+	// differ in that only: the name before the dash.
+	Size int
 	work
 	// withoutUpstream says why upstream does not take part.
 	withoutUpstream string
@@ -56,11 +59,11 @@ type env struct {
 }
 
 var scenarios = []scenario{
-	{Name: "backlog-1000", Title: "backlog, 1 namespace: 1,000 claims, 1,000 other pods",
+	{Name: "backlog-1000", Size: 1000, Title: "backlog, 1 namespace: 1,000 claims, 1,000 other pods",
 		work: backlog{namespaces: 1, claims: 1000, pods: 1000}},
-	{Name: "backlog-5000", Title: "backlog, 1 namespace: 5,000 claims, 5,000 other pods",
+	{Name: "backlog-5000", Size: 5000, Title: "backlog, 1 namespace: 5,000 claims, 5,000 other pods",
 		work: backlog{namespaces: 1, claims: 5000, pods: 5000}},
-	{Name: "backlog-20000", Title: "backlog, 1 namespace: 20,000 claims, 20,000 other pods",
+	{Name: "backlog-20000", Size: 20000, Title: "backlog, 1 namespace: 20,000 claims, 20,000 other pods",
 		work: backlog{namespaces: 1, claims: 20_000, pods: 20_000}, withoutUpstream: "its time grows with claims × pods"},
 	{Name: "backlog-100x50", Title: "backlog, 100 namespaces: 50 claims, 50 other pods each",
 		work: backlog{namespaces: 100, claims: 50, pods: 50}},
@@ -74,10 +77,10 @@ var scenarios = []scenario{
 		work: hold{claims: 1000, rounds: 5}},
 	{Name: "hold-5000", Title: "hold, the pods of 5,000 claims in deletion change once each",
 		work: hold{claims: 5000, rounds: 1}},
-	{Name: "idle-1k", Title: "idle, 1,000 pods of 4 KB", work: idle{namespaces: 50, pods: 1000}},
-	{Name: "idle-20k", Title: "idle, 20,000 pods of 4 KB", work: idle{namespaces: 50, pods: 20_000}},
-	{Name: "idle-50k", Title: "idle, 50,000 pods of 4 KB", work: idle{namespaces: 50, pods: 50_000}},
-	{Name: "idle-100k", Title: "idle, 100,000 pods of 4 KB", work: idle{namespaces: 50, pods: 100_000}},
+	{Name: "idle-1k", Size: 1000, Title: "idle, 1,000 pods of 4 KB", work: idle{namespaces: 50, pods: 1000}},
+	{Name: "idle-20k", Size: 20000, Title: "idle, 20,000 pods of 4 KB", work: idle{namespaces: 50, pods: 20_000}},
+	{Name: "idle-50k", Size: 50000, Title: "idle, 50,000 pods of 4 KB", work: idle{namespaces: 50, pods: 50_000}},
+	{Name: "idle-100k", Size: 100000, Title: "idle, 100,000 pods of 4 KB", work: idle{namespaces: 50, pods: 100_000}},
 	{Name: "start-20k", Title: "start-up, 20,000 bound claims, 50,000 pods of 4 KB",
 		work: idle{namespaces: 50, pods: 50_000, claims: 20_000}},
 }
@@ -110,7 +113,7 @@ func (s scenario) run(ctx context.Context, contenders []contender, n int, patien
 		if err := s.prepare(ctx, e); err != nil {
 			return nil, err
 		}
-		r := result{Scenario: s.Name, Contender: ct.name, Values: map[measure]float64{}}
+		r := result{Scenario: s.Name, Size: s.Size, Contender: ct.name, Values: map[measure]float64{}}
 		if err := s.observe(ctx, e, ct, &r, patience); err != nil {
 			return nil, fmt.Errorf("%s: %w", ct.name, err)
 		}
