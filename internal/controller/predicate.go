@@ -43,12 +43,14 @@ func claimEvents(finalizer string) predicate.TypedPredicate[*corev1.PersistentVo
 //
 // It passes deletions that the informer has missed as well. The last known state
 // of such a pod names its claims, since volumes cannot be changed.
-func podEvents() predicate.TypedPredicate[*corev1.Pod] {
-	return predicate.TypedFuncs[*corev1.Pod]{
-		CreateFunc: func(e event.TypedCreateEvent[*corev1.Pod]) bool {
-			return !e.IsInInitialList && usage.MayNotHold(e.Object)
+func podEvents() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			return !e.IsInInitialList && usage.MayNotHold(usage.CachedPod(e.Object))
 		},
-		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Pod]) bool { return usage.MayHoldLess(e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(e event.TypedDeleteEvent[*corev1.Pod]) bool { return usage.NamesClaims(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return usage.MayHoldLess(usage.CachedPod(e.ObjectOld), usage.CachedPod(e.ObjectNew))
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool { return usage.NamesClaims(usage.CachedPod(e.Object)) },
 	}
 }

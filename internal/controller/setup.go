@@ -87,8 +87,8 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(ctx context.Context, 
 		},
 		source.Kind(mgr.GetCache(), &corev1.PersistentVolumeClaim{},
 			&handler.TypedEnqueueRequestForObject[*corev1.PersistentVolumeClaim]{}, claimEvents(r.Options.Finalizer)),
-		source.Kind(mgr.GetCache(), &corev1.Pod{},
-			handler.TypedEnqueueRequestsFromMapFunc(r.notifiedClaims), podEvents()),
+		source.Kind(mgr.GetCache(), client.Object(&corev1.Pod{}),
+			handler.EnqueueRequestsFromMapFunc(r.notifiedClaims), podEvents()),
 	)
 
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, usage.PodClaimIndex, usage.IndexPodByClaim); err != nil {
@@ -130,7 +130,7 @@ func logConstructor(base logr.Logger) func(*batch.Namespace) logr.Logger {
 }
 
 // notifiedClaims is claimsOfPod, and remembers that an event has come for them.
-func (r *PersistentVolumeClaimReconciler) notifiedClaims(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
+func (r *PersistentVolumeClaimReconciler) notifiedClaims(ctx context.Context, pod client.Object) []reconcile.Request {
 	requests := claimsOfPod(ctx, pod)
 	for _, request := range requests {
 		r.reports.notify(request.NamespacedName)
@@ -139,8 +139,9 @@ func (r *PersistentVolumeClaimReconciler) notifiedClaims(ctx context.Context, po
 }
 
 // claimsOfPod maps a pod to the claims that its volumes name.
-func claimsOfPod(_ context.Context, pod *corev1.Pod) []reconcile.Request {
+func claimsOfPod(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
+	pod := usage.CachedPod(obj)
 	for name := range usage.ClaimNames(pod) {
 		requests = append(requests, reconcile.Request{
 			NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name},

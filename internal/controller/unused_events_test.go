@@ -88,10 +88,10 @@ func TestUnusedPodEvents(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{"running": {running, true}, "pending": {pending, true}, "ended": {failed, false}, "without claims": {idle, false}} {
-		if got := events.Create(event.TypedCreateEvent[*corev1.Pod]{Object: test.pod}); got != test.want {
+		if got := events.Create(event.CreateEvent{Object: test.pod}); got != test.want {
 			t.Errorf("a new pod that is %s passes: %v, want %v", name, got, test.want)
 		}
-		if events.Create(event.TypedCreateEvent[*corev1.Pod]{Object: test.pod, IsInInitialList: true}) {
+		if events.Create(event.CreateEvent{Object: test.pod, IsInInitialList: true}) {
 			t.Errorf("a pod of the initial list that is %s passes", name)
 		}
 	}
@@ -99,7 +99,7 @@ func TestUnusedPodEvents(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{"running": {running, true}, "ended": {failed, true}, "without claims": {idle, false}} {
-		if got := events.Delete(event.TypedDeleteEvent[*corev1.Pod]{Object: test.pod}); got != test.want {
+		if got := events.Delete(event.DeleteEvent{Object: test.pod}); got != test.want {
 			t.Errorf("the deletion of a pod that is %s passes: %v, want %v", name, got, test.want)
 		}
 	}
@@ -114,7 +114,7 @@ func TestUnusedPodEvents(t *testing.T) {
 		"another":               {running, another, true},
 		"ended, without claims": {idle, idleFailed, false},
 	} {
-		if got := events.Update(event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: test.old, ObjectNew: test.updated}); got != test.want {
+		if got := events.Update(event.UpdateEvent{ObjectOld: test.old, ObjectNew: test.updated}); got != test.want {
 			t.Errorf("a pod that is %s passes: %v, want %v", name, got, test.want)
 		}
 	}
@@ -260,7 +260,7 @@ func (h *unusedHistory) see(object client.Object) {
 		old := h.pods[name]
 		h.show(object)
 		if updated := h.pods[name]; passes(unusedPodEvents(), old, updated) {
-			for _, pod := range []*corev1.Pod{old, updated} {
+			for _, pod := range []client.Object{old, updated} {
 				if pod != nil {
 					requests = append(requests, claimsOfPod(h.t.Context(), pod)...)
 				}

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -51,8 +52,8 @@ func (r *UnusedReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(controllerName + "-unused").
 		WatchesRawSource(source.Kind(mgr.GetCache(), &corev1.PersistentVolumeClaim{},
 			&handler.TypedEnqueueRequestForObject[*corev1.PersistentVolumeClaim]{}, unusedClaimEvents())).
-		WatchesRawSource(source.Kind(mgr.GetCache(), &corev1.Pod{},
-			handler.TypedEnqueueRequestsFromMapFunc(claimsOfPod), unusedPodEvents())).
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&corev1.Pod{}),
+			handler.EnqueueRequestsFromMapFunc(claimsOfPod), unusedPodEvents())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: unusedWorkers,
 			RateLimiter:             batch.RateLimiter[reconcile.Request](),
@@ -70,15 +71,15 @@ func unusedClaimEvents() predicate.TypedPredicate[*corev1.PersistentVolumeClaim]
 // unusedPodEvents passes events of pods after which a claim may be referred to by a
 // pod more or less. As with podEvents, pods of the initial list pass none, and
 // deletions that the informer has missed pass.
-func unusedPodEvents() predicate.TypedPredicate[*corev1.Pod] {
-	return predicate.TypedFuncs[*corev1.Pod]{
-		CreateFunc: func(e event.TypedCreateEvent[*corev1.Pod]) bool {
-			return !e.IsInInitialList && usage.MayRefer(e.Object)
+func unusedPodEvents() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			return !e.IsInInitialList && usage.MayRefer(usage.CachedPod(e.Object))
 		},
-		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Pod]) bool {
-			return usage.MayReferOtherwise(e.ObjectOld, e.ObjectNew)
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return usage.MayReferOtherwise(usage.CachedPod(e.ObjectOld), usage.CachedPod(e.ObjectNew))
 		},
-		DeleteFunc: func(e event.TypedDeleteEvent[*corev1.Pod]) bool { return usage.NamesClaims(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return usage.NamesClaims(usage.CachedPod(e.Object)) },
 	}
 }
 

@@ -50,7 +50,7 @@ type unusedWorld struct {
 	server client.WithWatch
 	clock  *clocktesting.FakePassiveClock
 	claims map[string]*corev1.PersistentVolumeClaim // by name
-	pods   map[string]*corev1.Pod
+	pods   map[string]client.Object
 
 	// onPatch runs before a patch; its error is the patch's. onLookUp is the same for
 	// the lookup of pods in the cache.
@@ -66,7 +66,7 @@ func newUnusedWorld(t testing.TB, objects ...client.Object) *unusedWorld {
 	t.Helper()
 	w := &unusedWorld{
 		t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-		claims: map[string]*corev1.PersistentVolumeClaim{}, pods: map[string]*corev1.Pod{},
+		claims: map[string]*corev1.PersistentVolumeClaim{}, pods: map[string]client.Object{},
 	}
 	w.server = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).
 		WithStatusSubresource(&corev1.PersistentVolumeClaim{}, &corev1.Pod{}).Build()
@@ -108,7 +108,7 @@ func (w *unusedWorld) show(object client.Object) {
 	case *corev1.Pod:
 		if delete(w.pods, name); err == nil {
 			trimmed, _ = usage.TrimPod(current) // never fails
-			w.pods[name] = trimmed.(*corev1.Pod)
+			w.pods[name] = trimmed.(client.Object)
 		}
 	}
 	if trimmed != nil {
@@ -141,7 +141,7 @@ func (w *unusedWorld) list(_ context.Context, _ client.WithWatch, list client.Ob
 	}
 	for _, pod := range w.pods {
 		if slices.Contains(usage.IndexPodByClaim(pod), name) {
-			list.(*corev1.PodList).Items = append(list.(*corev1.PodList).Items, *pod)
+			list.(*corev1.PodList).Items = append(list.(*corev1.PodList).Items, *usage.CachedPod(pod))
 		}
 	}
 	return nil

@@ -19,12 +19,17 @@ package usage
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TrimPod is a cache transform. It keeps what this package's rules and the
 // messages about holders need of a pod: identity, deletion, node, phase, and
-// the volumes that name a claim. A pod without such volumes keeps
-// its identity only, since an informer cannot drop objects.
+// the volumes that name a claim.
+//
+// Most pods of a cluster name none. What is left of such a pod is its identity,
+// since an informer cannot drop objects, and as a PartialObjectMetadata, which is a
+// quarter of an empty Pod. So not every object of a cache with this transform is a
+// Pod: use CachedPod, and list by PodClaimIndex only.
 //
 // Objects of other types, such as tombstones, are returned as they are. It is
 // idempotent, as client-go asks of transforms.
@@ -33,15 +38,16 @@ func TrimPod(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	trimmed := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+	identity := metav1.ObjectMeta{
 		Name:            pod.Name,
 		Namespace:       pod.Namespace,
 		UID:             pod.UID,
 		ResourceVersion: pod.ResourceVersion,
-	}}
-	if !NamesClaims(pod) {
-		return trimmed, nil
 	}
+	if !NamesClaims(pod) {
+		return &metav1.PartialObjectMetadata{ObjectMeta: identity}, nil
+	}
+	trimmed := &corev1.Pod{ObjectMeta: identity}
 	trimmed.DeletionTimestamp = pod.DeletionTimestamp
 	trimmed.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 	trimmed.Spec.NodeName = pod.Spec.NodeName
@@ -62,6 +68,19 @@ func TrimPod(obj any) (any, error) {
 		trimmed.Spec.Volumes = append(trimmed.Spec.Volumes, kept)
 	}
 	return trimmed, nil
+}
+
+// CachedPod returns the pod that an object of a cache with TrimPod stands for.
+func CachedPod(obj client.Object) *corev1.Pod {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		return pod
+	}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name:            obj.GetName(),
+		Namespace:       obj.GetNamespace(),
+		UID:             obj.GetUID(),
+		ResourceVersion: obj.GetResourceVersion(),
+	}}
 }
 
 // TrimClaim is a cache transform. It keeps what this package's rules and the

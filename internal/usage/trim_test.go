@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"pvc-protection-operator/internal/usage"
 )
@@ -73,10 +74,7 @@ func TestTrimPod(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := test.pod.DeepCopy()
-			got, err := usage.TrimPod(test.pod)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := trimmedPod(t, test.pod)
 			if !apiequality.Semantic.DeepEqual(got, test.want) {
 				t.Errorf("TrimPod() = %s\nwant %s", asJSON(got), asJSON(test.want))
 			}
@@ -109,6 +107,25 @@ func TestTrimPodLetsGo(t *testing.T) {
 	trimmed.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "changed"
 	if got := pod.Spec.Volumes[5].PersistentVolumeClaim.ClaimName; got != "a" {
 		t.Errorf("a change of the trimmed pod made the claim's name %q in the other", got)
+	}
+}
+
+// TestTrimPodIsSmall proves that a pod without claims, as most are, is not kept as a
+// Pod, and that the fields of a Pod that it has are those of CachedPod.
+func TestTrimPodIsSmall(t *testing.T) {
+	trimmed, err := usage.TrimPod(newPod(otherVolumes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := trimmed.(*metav1.PartialObjectMetadata); !ok {
+		t.Errorf("TrimPod() of a pod without claims = %T, want its metadata alone", trimmed)
+	}
+	if again, err := usage.TrimPod(trimmed); err != nil || again != trimmed {
+		t.Errorf("a second TrimPod() = (%v, %v), want it as it is", again, err)
+	}
+	pod := newPod(claims("a"))
+	if got := usage.CachedPod(pod); got != pod {
+		t.Errorf("CachedPod() of a pod = %s, want it as it is", asJSON(got))
 	}
 }
 
@@ -219,7 +236,7 @@ func trimmedPod(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	if err != nil {
 		t.Fatalf("TrimPod() failed: %v", err)
 	}
-	return trimmed.(*corev1.Pod)
+	return usage.CachedPod(trimmed.(client.Object))
 }
 
 func trimmedClaim(t *testing.T, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {

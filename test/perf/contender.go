@@ -17,6 +17,7 @@ limitations under the License.
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -43,12 +44,21 @@ type contender struct {
 func (ct contender) isFloor() bool { return ct.command == nil }
 
 // allContenders returns the contenders: with the operator as shipped, and with the
-// flags of each variant.
+// flags and the environment of each variant.
 func allContenders(binary string, variants []string) []contender {
-	manager := func(flags ...string) func(c *cluster.Cluster) *exec.Cmd {
+	manager := func(settings ...string) func(c *cluster.Cluster) *exec.Cmd {
 		return func(c *cluster.Cluster) *exec.Cmd {
-			return exec.Command(binary, append([]string{"--kubeconfig=" + c.Kubeconfig(),
-				"--health-probe-bind-address=0", "--metrics-bind-address=0"}, flags...)...)
+			cmd := exec.Command(binary, "--kubeconfig="+c.Kubeconfig(),
+				"--health-probe-bind-address=0", "--metrics-bind-address=0")
+			cmd.Env = os.Environ()
+			for _, setting := range settings {
+				if strings.HasPrefix(setting, "-") {
+					cmd.Args = append(cmd.Args, setting)
+				} else {
+					cmd.Env = append(cmd.Env, setting)
+				}
+			}
+			return cmd
 		}
 	}
 	const agent = "pvc-protection-operator"
@@ -64,8 +74,8 @@ func allContenders(binary string, variants []string) []contender {
 		{operator, agent, manager()},
 		{floor, "floor", nil},
 	}
-	for _, flags := range variants {
-		all = append(all, contender{operator + " " + flags, agent, manager(strings.Fields(flags)...)})
+	for _, settings := range variants {
+		all = append(all, contender{operator + " " + settings, agent, manager(strings.Fields(settings)...)})
 	}
 	return all
 }

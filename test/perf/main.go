@@ -72,7 +72,7 @@ func parse() (*options, error) {
 	fs.StringVar(&o.only, "only", "", "run only the scenarios whose names contain one of these, separated by commas")
 	fs.StringVar(&o.output, "output", "dist/bench", "the folder for results.json")
 	fs.DurationVar(&o.patience, "patience", 10*time.Minute, "how long a contender may take")
-	fs.Func("variant", "run the operator with these flags, too; may be given several times", func(value string) error {
+	fs.Func("variant", "run the operator with these flags or variables, such as GOGC=50, too; may be given several times", func(value string) error {
 		o.variants = append(o.variants, value)
 		return nil
 	})
