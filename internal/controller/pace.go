@@ -30,21 +30,26 @@ import (
 // wait, and neither does what a full batch left over: both are worth a list. Only
 // candidates wait; claims that need protection never do.
 const (
-	// paceFactor is how many times the duration of the last list must pass after
-	// it while claims keep coming, and paceQuiet how long none must have come.
-	paceFactor = 10
-	paceQuiet  = 150 * time.Millisecond
+	// While claims of a namespace keep coming, its next live list waits until none
+	// has come for paceQuiet, but no longer than paceMost; or, where its lists take
+	// long, for as long as the last one took, but no longer than paceFactor times
+	// that. So claims go soon after the last one has come, and in between, lists of
+	// 200 ms take a tenth of the time, and longer ones a quarter.
+	paceQuiet  = 250 * time.Millisecond
+	paceMost   = 2 * time.Second
+	paceFactor = 3
+	// slowList is the longest that a list is taken to last.
+	slowList = 3 * time.Second
 
 	// crowdRate is how often a second, and crowdBurst how often at once, a batch
 	// of another namespace than the one before may have a list of its own at
 	// once. With more, claims are deleted all over the cluster, and those of a
-	// namespace wait for each other until none has come for crowdQuiet.
+	// namespace wait for each other until none has come for crowdQuiet, but no
+	// longer than crowdMost.
 	crowdRate  = 5
 	crowdBurst = 10
 	crowdQuiet = 500 * time.Millisecond
-
-	// maxPace is the longest wait.
-	maxPace = 3 * time.Second
+	crowdMost  = 3 * time.Second
 )
 
 // crowd tells whether claims are being deleted in many namespaces at once.
@@ -85,7 +90,7 @@ func (r *PersistentVolumeClaimReconciler) gather(
 	if r.full(b) || !b.Fresh() || !r.crowd.joined(namespace) {
 		return false
 	}
-	b.StartHold(batch.HoldTimes{Quiet: crowdQuiet, Most: maxPace})
+	b.StartHold(batch.HoldTimes{Quiet: crowdQuiet, Most: crowdMost})
 	hold(b, candidates)
 	return true
 }
@@ -96,8 +101,11 @@ func (r *PersistentVolumeClaimReconciler) pace(b *batch.Batch, listed time.Time,
 	if r.full(b) || !b.MoreWaiting() {
 		return
 	}
-	since := r.Clock.Since(listed)
-	b.StartHold(batch.HoldTimes{Quiet: paceQuiet, Least: min(paceFactor*took, maxPace) - since, Most: maxPace - since})
+	took = min(took, slowList)
+	b.StartHold(batch.HoldTimes{
+		Quiet: max(paceQuiet, took),
+		Most:  max(paceMost, paceFactor*took) - r.Clock.Since(listed),
+	})
 }
 
 func (r *PersistentVolumeClaimReconciler) full(b *batch.Batch) bool {

@@ -31,9 +31,11 @@ import (
 )
 
 const (
-	// A process is quiet once it has used less than quietCPU within quietFor.
-	quietFor = 3 * time.Second
-	quietCPU = 60 * time.Millisecond
+	// A process is quiet once it has used no more than quietCPU within quietFor,
+	// which is looked at every quietStep. Its housekeeping takes less.
+	quietFor  = 5 * time.Second
+	quietCPU  = 30 * time.Millisecond
+	quietStep = 250 * time.Millisecond
 )
 
 // process is a contender at work.
@@ -68,14 +70,13 @@ func (p *process) stop(r *result) error {
 
 // settle waits until the process is quiet, and returns since when it is.
 func (p *process) settle(ctx context.Context) (since time.Time, err error) {
-	last := time.Duration(0)
-	err = wait.PollUntilContextCancel(ctx, quietFor, false, func(context.Context) (bool, error) {
-		used, err := p.cpu()
-		quiet := last > 0 && used-last < quietCPU
-		if !quiet {
-			last, since = used, time.Now()
+	used, since := time.Duration(0), p.started
+	err = wait.PollUntilContextCancel(ctx, quietStep, false, func(context.Context) (bool, error) {
+		now, err := p.cpu()
+		if now-used > quietCPU {
+			used, since = now, time.Now()
 		}
-		return quiet, err
+		return time.Since(since) > quietFor, err
 	})
 	return since, err
 }

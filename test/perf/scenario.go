@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,8 +86,8 @@ var scenarios = []scenario{
 		work: idle{namespaces: 50, pods: 50_000, claims: 20_000}},
 }
 
-// run lets the contenders work on the scenario in turn, in an order that differs
-// with n, in a fresh cluster.
+// run lets the contenders work on the scenario in turn, in a fresh cluster. A cluster
+// becomes slower with what it has done, so the order turns around with n.
 func (s scenario) run(ctx context.Context, contenders []contender, n int, patience time.Duration) (results []result, err error) {
 	options := cluster.Options{}
 	if b, ok := s.work.(backlog); ok && b.adopt {
@@ -105,8 +106,11 @@ func (s scenario) run(ctx context.Context, contenders []contender, n int, patien
 	if err := s.load(ctx, e); err != nil {
 		return nil, err
 	}
-	for i := range contenders {
-		ct := contenders[(i+n)%len(contenders)]
+	order := slices.Concat(contenders[n/2%len(contenders):], contenders[:n/2%len(contenders)])
+	if n%2 == 1 {
+		slices.Reverse(order)
+	}
+	for _, ct := range order {
 		if ct.isFloor() && !s.hasFloor() || ct.name == upstream && s.withoutUpstream != "" {
 			continue
 		}
