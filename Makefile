@@ -3,7 +3,7 @@ IMG ?= pvc-protection-operator:latest
 
 # What "bin/manager --version" prints; a tree without git, such as a source archive, builds too.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+COMMIT ?= $(shell git rev-parse --verify -q HEAD 2>/dev/null || echo unknown)
 VERSION_PACKAGE = pvc-protection-operator/internal/version
 GO_LDFLAGS ?= -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).commit=$(COMMIT)
 
@@ -110,6 +110,27 @@ test-compat: vet ## Run the integration tests on API servers of older Kubernetes
 		KUBEBUILDER_ASSETS="$$PWD/bin/k8s/$$version" $(GO_TEST) -count=1 -timeout 30m ./test/integration; \
 	done
 
+# -all goes on after a test has failed, and takes hours. Some permissions only: RBACFLAGS='-only "manager-role: .* pods"'
+RBACFLAGS ?=
+.PHONY: test-rbac
+test-rbac: ## Take each verb of the shipped roles away in turn, and show what breaks; RBACFLAGS are passed on.
+	test/cluster/build-binaries.sh etcd kube-apiserver kube-controller-manager kubectl
+	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" go run ./test/rbac/minimal $(RBACFLAGS)
+
+# Not a part of "make test": it takes root, buildah and debootstrap.
+.PHONY: test-image
+test-image: cluster-binaries ## Build the image without a registry, and run the operator from it; as root, on Debian or Ubuntu.
+	VERSION="$(VERSION)" COMMIT="$(COMMIT)" KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" test/image/run.sh
+
+.PHONY: test-kubebuilder
+test-kubebuilder: kustomize controller-gen kubebuilder ## Extend a copy of the project by the kubebuilder CLI, and check the result.
+	test/kubebuilder/test.sh
+
+.PHONY: test-chart
+test-chart: helm ## Compare the Helm chart with the overlays, install it on a real API server, and uninstall it.
+	test/cluster/build-binaries.sh etcd kube-apiserver kube-controller-manager kubectl
+	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" HELM="$(HELM)" go test $(TESTFLAGS) -count=1 -run '^TestChart' ./test/integration
+
 DURATION ?= 10m
 .PHONY: soak
 soak: cluster-binaries ## Play random traffic under faults for DURATION, and check every release. SEED=n replays a plan.
@@ -119,6 +140,12 @@ soak: cluster-binaries ## Play random traffic under faults for DURATION, and che
 .PHONY: bench
 bench: cluster-binaries ## Compare the operator with the in-tree controller and the floor; BENCHFLAGS are passed on.
 	KUBEBUILDER_ASSETS="$(CLUSTER_BINARIES)" go run ./test/perf $(BENCHFLAGS)
+
+# The folder that bench wrote to.
+BENCH ?= dist/bench
+.PHONY: bench-report
+bench-report: ## Draw what bench has measured, and fit how memory and time grow.
+	go -C test/perf/report run . -folder "$(abspath $(BENCH))"
 
 .PHONY: demo
 demo: cluster-binaries ## Show the operator at work on a cluster of its own; KEEP=1 leaves that cluster up.
@@ -155,6 +182,45 @@ verify-kustomize: kustomize ## Check that every kustomization in config/ builds.
 		echo "kustomize build $$(dirname "$$file")"; \
 		"$(KUSTOMIZE)" build "$$(dirname "$$file")" >/dev/null || { echo "make $@: $$file does not build" >&2; exit 1; }; \
 	done
+
+# The flags are those that the manager prints, so it is built first.
+CHECK_DOCS_SOURCE = hack/tools/check-docs
+.PHONY: verify-docs
+verify-docs: ## Check that what the Markdown pages name exists: links, files, commands, targets, flags, metrics, tests.
+	$(GO_BUILD)
+	cd $(CHECK_DOCS_SOURCE) && GOWORK=off go test . && GOWORK=off go run . -root "$(CURDIR)"
+
+.PHONY: vulncheck
+vulncheck: govulncheck ## Look for known vulnerabilities in what is called; asks https://vuln.go.dev.
+	"$(GOVULNCHECK)" ./...
+
+# Licences that ask for no more than a notice.
+ALLOWED_LICENSES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT
+# Its warnings are about assembly, and about pages on the web that it looks for and that are not used.
+GO_LICENSES_FLAGS = . --ignore=pvc-protection-operator --logtostderr=false --stderrthreshold=ERROR --log_file=/dev/null
+LICENSES_FILE = docs/licenses.md
+.PHONY: licenses
+licenses: go-licenses ## Check the licences of what is linked into the manager, and list them in docs/licenses.md.
+	@export GOOS=linux; tmp="$$(mktemp)"; trap 'rm -f "$$tmp"' EXIT; \
+	"$(GO_LICENSES)" check $(GO_LICENSES_FLAGS) --allowed_licenses=$(ALLOWED_LICENSES); \
+	"$(GO_LICENSES)" report $(GO_LICENSES_FLAGS) --template=hack/licenses.md.tmpl > "$$tmp"; \
+	cat "$$tmp" > $(LICENSES_FILE)
+
+.PHONY: verify-licenses
+verify-licenses: ## Check the licences, and that docs/licenses.md is current.
+	@tmp="$$(mktemp)"; trap 'rm -f "$$tmp"' EXIT; \
+	$(MAKE) --no-print-directory licenses LICENSES_FILE="$$tmp"; \
+	diff -u docs/licenses.md "$$tmp" || { echo "make $@: docs/licenses.md is out of date, run 'make licenses'" >&2; exit 1; }
+
+.PHONY: verify-chart
+verify-chart: kustomize kubebuilder helm ## Check that the Helm chart is current, and lint it.
+	@tmp="$$(mktemp -d)"; trap 'rm -rf "$$tmp"' EXIT; \
+	hack/generate-chart.sh "$$tmp/chart"; \
+	diff -r config/helm/chart "$$tmp/chart" || { \
+		echo "make $@: config/helm/chart is out of date; run 'make chart' and commit what it writes" >&2; \
+		exit 1; \
+	}
+	"$(HELM)" lint --strict config/helm/chart
 
 ##@ Build
 
@@ -216,6 +282,23 @@ build-installer: manifests generate kustomize ## Generate dist/install.yaml: eve
 	cp "$$tmp/install.yaml" dist/install.yaml; \
 	echo "dist/install.yaml installs the image $(IMG)"
 
+RELEASE_PLATFORMS ?= linux/amd64 linux/arm64
+RELEASE_ENV = VERSION="$(VERSION)" COMMIT="$(COMMIT)" LDFLAGS="$(GO_LDFLAGS)" IMG="$(IMG)" PLATFORMS="$(RELEASE_PLATFORMS)" \
+	KUSTOMIZE="$(KUSTOMIZE)" CYCLONEDX_GOMOD="$(CYCLONEDX_GOMOD)" \
+	GO_LICENSES="$(GO_LICENSES)" GO_LICENSES_FLAGS="$(GO_LICENSES_FLAGS)"
+.PHONY: release
+release: kustomize cyclonedx-gomod go-licenses ## Write archives, bills of materials, manifests of IMG and checksums into dist/release.
+	@rm -rf dist/release
+	@$(RELEASE_ENV) hack/release.sh dist/release
+
+.PHONY: verify-release
+verify-release: kustomize cyclonedx-gomod go-licenses ## Check that a release is reproducible, bit for bit.
+	@$(RELEASE_ENV) hack/verify-release.sh
+
+.PHONY: chart
+chart: manifests kustomize kubebuilder ## Generate the Helm chart in config/helm/chart.
+	hack/generate-chart.sh config/helm/chart
+
 ##@ Deployment
 
 ifndef ignore-not-found
@@ -267,10 +350,19 @@ KUBECTL ?= kubectl
 KUSTOMIZE ?= $(LOCALBIN)/kustomize
 CONTROLLER_GEN ?= $(LOCALBIN)/controller-gen
 GOLANGCI_LINT ?= $(LOCALBIN)/golangci-lint
+KUBEBUILDER ?= $(LOCALBIN)/kubebuilder
+HELM ?= $(LOCALBIN)/helm
+GOVULNCHECK ?= $(LOCALBIN)/govulncheck
+CYCLONEDX_GOMOD ?= $(LOCALBIN)/cyclonedx-gomod
+GO_LICENSES ?= $(LOCALBIN)/go-licenses
 
 ## Tool Versions
 KUSTOMIZE_VERSION ?= v5.8.2
 CONTROLLER_TOOLS_VERSION ?= v0.23.0
+KUBEBUILDER_VERSION ?= v4.16.0
+HELM_VERSION ?= v4.3.2
+GOVULNCHECK_VERSION ?= v1.9.0
+CYCLONEDX_GOMOD_VERSION ?= v1.10.0
 
 # Kubernetes of the test cluster, as its tools' go.mod says. test/cluster/build-binaries.sh builds into this folder.
 CLUSTER_K8S_VERSION := $(shell awk '{ for (i = 1; i < NF; i++) if ($$i == "k8s.io/kubernetes") { print $$(i + 1); exit } }' test/cluster/tools/go.mod)
@@ -285,6 +377,32 @@ kustomize: | $(LOCALBIN) ## Build kustomize into ./bin if necessary.
 .PHONY: controller-gen
 controller-gen: | $(LOCALBIN) ## Build controller-gen into ./bin if necessary.
 	$(call go-install-tool,$(CONTROLLER_GEN),sigs.k8s.io/controller-tools/cmd/controller-gen,$(CONTROLLER_TOOLS_VERSION))
+
+# hack/kubebuilder runs it; see docs/extending.md.
+.PHONY: kubebuilder
+kubebuilder: | $(LOCALBIN) ## Build the kubebuilder CLI into ./bin if necessary.
+	$(call go-install-tool,$(KUBEBUILDER),sigs.k8s.io/kubebuilder/v4,$(KUBEBUILDER_VERSION))
+
+.PHONY: helm
+helm: | $(LOCALBIN) ## Build helm into ./bin if necessary.
+	$(call go-install-tool,$(HELM),helm.sh/helm/v4/cmd/helm,$(HELM_VERSION))
+
+.PHONY: govulncheck
+govulncheck: | $(LOCALBIN) ## Build govulncheck into ./bin if necessary.
+	$(call go-install-tool,$(GOVULNCHECK),golang.org/x/vuln/cmd/govulncheck,$(GOVULNCHECK_VERSION))
+
+# A bill of materials has the checksum of the tool that wrote it, which must not depend on the folder it was built in.
+.PHONY: cyclonedx-gomod
+cyclonedx-gomod: export GOFLAGS += -trimpath
+cyclonedx-gomod: | $(LOCALBIN) ## Build cyclonedx-gomod into ./bin if necessary.
+	$(call go-install-tool,$(CYCLONEDX_GOMOD),github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod,$(CYCLONEDX_GOMOD_VERSION))
+
+# By a go.mod and not "go install", which asks for the latest version, too: module proxies do not have one of this module.
+GO_LICENSES_SOURCE = hack/tools/go-licenses
+.PHONY: go-licenses
+go-licenses: $(GO_LICENSES) ## Build go-licenses into ./bin if necessary.
+$(GO_LICENSES): $(addprefix $(GO_LICENSES_SOURCE)/,go.mod go.sum) | $(LOCALBIN)
+	cd $(GO_LICENSES_SOURCE) && GOWORK=off go build -o "$(GO_LICENSES)" github.com/google/go-licenses/v2
 
 # golangci-lint with the logcheck plugin compiled in. Its version, and the plugin's, are in the go.mod of this folder.
 GOLANGCI_LINT_SOURCE = hack/tools/golangci-lint
