@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +49,7 @@ type reader struct {
 func (r *reader) namedClaims(ctx context.Context, names []string) ([]*corev1.PersistentVolumeClaim, error) {
 	var claims []*corev1.PersistentVolumeClaim
 	var errs []error
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+	for _, name := range claimNames(names) {
 		claim, err := r.client.CoreV1().PersistentVolumeClaims(r.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("claim %s/%s: %w", r.namespace, name, err))
@@ -58,6 +59,22 @@ func (r *reader) namedClaims(ctx context.Context, names []string) ([]*corev1.Per
 	}
 	return claims, errors.Join(errs...)
 }
+
+// claimNames returns the names, sorted and each once. They may be as kubectl takes
+// them, with the type before.
+func claimNames(names []string) []string {
+	plain := make([]string, 0, len(names))
+	for _, name := range names {
+		if kind, rest, ok := strings.Cut(name, "/"); ok && slices.Contains(claimKinds, kind) {
+			name = rest
+		}
+		plain = append(plain, name)
+	}
+	slices.Sort(plain)
+	return slices.Compact(plain)
+}
+
+var claimKinds = []string{"pvc", "persistentvolumeclaim", "persistentvolumeclaims"}
 
 // claims returns the selected claims that fit. A nil function fits all.
 func (r *reader) claims(

@@ -79,7 +79,7 @@ func DefaultOptions() Options {
 	return Options{
 		Finalizer:            DefaultFinalizer,
 		BatchWindow:          10 * time.Millisecond,
-		MaxBatchSize:         2000,
+		MaxBatchSize:         5000,
 		ConcurrentNamespaces: 16,
 		ConcurrentWrites:     16,
 		RecheckInterval:      time.Minute,

@@ -32,11 +32,12 @@ import (
 const (
 	// While claims of a namespace keep coming, its next live list waits until none
 	// has come for paceQuiet, but no longer than paceMost; or, where its lists take
-	// long, for as long as the last one took, but no longer than paceFactor times
-	// that. So claims go soon after the last one has come, and in between, lists of
-	// 200 ms take a tenth of the time, and longer ones a quarter.
+	// long, until none has come for half as long as the last one took, but no longer
+	// than paceFactor times as long as that. So claims go soon after the last one has
+	// come, and in between, lists of 100 ms take a tenth of the time, and long ones
+	// no more than a quarter.
 	paceQuiet  = 250 * time.Millisecond
-	paceMost   = 2 * time.Second
+	paceMost   = time.Second
 	paceFactor = 3
 	// slowList is the longest that a list is taken to last.
 	slowList = 3 * time.Second
@@ -103,7 +104,7 @@ func (r *PersistentVolumeClaimReconciler) pace(b *batch.Batch, listed time.Time,
 	}
 	took = min(took, slowList)
 	b.StartHold(batch.HoldTimes{
-		Quiet: max(paceQuiet, took),
+		Quiet: max(paceQuiet, took/2),
 		Most:  max(paceMost, paceFactor*took) - r.Clock.Since(listed),
 	})
 }

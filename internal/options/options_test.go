@@ -61,7 +61,7 @@ func TestDefaults(t *testing.T) {
 		Controller: controller.Options{
 			Finalizer:            "kubernetes.io/pvc-protection",
 			BatchWindow:          10 * time.Millisecond,
-			MaxBatchSize:         2000,
+			MaxBatchSize:         5000,
 			ConcurrentNamespaces: 16,
 			ConcurrentWrites:     16,
 			RecheckInterval:      time.Minute,
@@ -295,7 +295,7 @@ func TestHelp(t *testing.T) {
 			"-finalizer", `(default "kubernetes.io/pvc-protection")`,
 			"-watch-namespaces", "(default all)",
 			"-batch-window", "(default 10ms)",
-			"-max-batch-size", "(default 2000)",
+			"-max-batch-size", "(default 5000)",
 			"-concurrent-namespaces", "-concurrent-writes", "(default 16)",
 			"-recheck-interval", "(default 1m0s)",
 			"-unused-condition", "(default true)",

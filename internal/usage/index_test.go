@@ -17,11 +17,9 @@ limitations under the License.
 package usage_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"pvc-protection-operator/internal/usage"
@@ -54,12 +52,4 @@ func TestIndexPodByClaim(t *testing.T) {
 			}
 		})
 	}
-}
-
-func podWithClaims(count int) *corev1.Pod {
-	pod := newPod(otherVolumes)
-	for i := range count {
-		claims(fmt.Sprintf("claim-%05d", i))(pod)
-	}
-	return pod
 }

@@ -173,11 +173,15 @@ func (i *image) confined() error {
 		return err
 	}
 	process := filepath.Join("/proc", strings.TrimSpace(string(pid)))
-	if root, err := os.Readlink(filepath.Join(process, "root")); err != nil || root != i.rootfs {
-		return fmt.Errorf("the operator's root is %q: %v", root, err)
+	root, err := os.Readlink(filepath.Join(process, "root"))
+	if err != nil {
+		return err
+	}
+	if root != i.rootfs {
+		return fmt.Errorf("the operator's root is %q, want %q", root, i.rootfs)
 	}
 	if err := os.WriteFile(filepath.Join(process, "root", "probe"), nil, 0o600); !errors.Is(err, syscall.EROFS) {
-		return fmt.Errorf("writing to the operator's root: got error %v, want %v", err, syscall.EROFS)
+		return fmt.Errorf("the operator's root has to be read-only; writing to it: error %q", fmt.Sprint(err))
 	}
 	status, err := os.ReadFile(filepath.Join(process, "status"))
 	if err != nil {

@@ -65,7 +65,7 @@ func run(m *testing.M) int {
 	code := 1
 	if err == nil {
 		code = m.Run()
-		err = checkAuditLog(os.Stderr)
+		err = checkAuditLog(os.Stderr, code == 0)
 	}
 	if err := errors.Join(err, tearDown()); err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL:", err)
@@ -96,7 +96,10 @@ func setUp(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if suite.manifests, err = harness.Render(filepath.Join(root, "config", "default")); err != nil {
+	if suite.manifests, err = render(filepath.Join(root, "config", "default")); err != nil {
+		return err
+	}
+	if err := dontTell(ctx); err != nil {
 		return err
 	}
 	if suite.warnings, err = harness.Apply(ctx, suite.cluster.Config(), suite.manifests); err != nil {

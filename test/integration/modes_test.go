@@ -63,19 +63,57 @@ type mode struct {
 
 func (m *mode) name() string { return strings.Join(append([]string{m.overlay}, m.components...), "+") }
 
+// replaceModes and besideModes are what the tests install: every overlay, what docs/install.md shows, and every pair of
+// options (TestCombinationsAreTested).
+var replaceModes = []mode{
+	{overlay: "replace"},
+	{
+		overlay: "replace",
+		components: []string{
+			"namespaced", "single-replica", "network-policy", "prometheus", "grafana", "metrics-certificate",
+			"no-unused-condition",
+		},
+		namespace: "team-b",
+	},
+}
+
+var besideModes = []mode{
+	{overlay: "beside-without-admission", drain: drainFromHost},
+	{overlay: "beside", drain: drainInCluster},
+	{
+		overlay: "beside", components: []string{"namespaced", "single-replica"},
+		namespace: "team-a", drain: drainFromHost,
+	},
+	{
+		overlay:    "beside",
+		components: []string{"network-policy", "grafana", "metrics-certificate", "no-unused-condition"},
+		drain:      drainInCluster,
+	},
+	{
+		overlay: "beside", components: []string{"namespaced", "prometheus", "grafana", "metrics-certificate"},
+		namespace: "team-b", drain: drainInCluster,
+	},
+	{
+		overlay:    "beside-without-admission",
+		components: []string{"single-replica", "prometheus", "metrics-certificate", "no-unused-condition"},
+		drain:      drainFromHost,
+	},
+	{
+		overlay: "beside-without-admission", components: []string{"namespaced", "network-policy", "prometheus", "grafana"},
+		namespace: "team-a", drain: drainInCluster,
+	},
+	{
+		overlay:    "beside-without-admission",
+		components: []string{"namespaced", "single-replica", "network-policy", "no-unused-condition"},
+		namespace:  "team-b", drain: drainFromHost,
+	},
+}
+
 // TestReplace has clusters whose in-tree controller is switched off.
 func TestReplace(t *testing.T) {
 	onCluster(t, "*,-persistentvolumeclaim-protection-controller")
-	for _, m := range []mode{
-		{overlay: "replace", finalizer: harness.Finalizer, admission: true},
-		{
-			overlay: "replace",
-			components: []string{
-				"no-unused-condition", "namespaced", "single-replica", "network-policy", "prometheus", "metrics-certificate",
-			},
-			namespace: "team-b", finalizer: harness.Finalizer, admission: true,
-		},
-	} {
+	for _, m := range replaceModes {
+		m.finalizer, m.admission = harness.Finalizer, true
 		t.Run(m.name(), func(t *testing.T) { testMode(t, &m) })
 	}
 }
@@ -83,16 +121,10 @@ func TestReplace(t *testing.T) {
 // TestBeside has clusters with their in-tree controller at work.
 func TestBeside(t *testing.T) {
 	onCluster(t, "*")
-	for _, m := range []mode{
-		{overlay: "beside-without-admission", finalizer: besideFinalizer, drain: drainFromHost},
-		{overlay: "beside", finalizer: besideFinalizer, admission: true, drain: drainInCluster},
-		{
-			overlay: "beside", components: []string{"namespaced", "single-replica"},
-			namespace: "team-a", finalizer: besideFinalizer, admission: true, drain: drainFromHost,
-		},
-	} {
+	for _, m := range besideModes {
+		m.finalizer, m.admission = besideFinalizer, m.overlay == "beside"
 		t.Run(m.name(), func(t *testing.T) {
-			if m.overlay == "beside" && !servesPolicies(t) {
+			if m.admission && !servesPolicies(t) {
 				t.Skip("the API server has no MutatingAdmissionPolicies v1")
 			}
 			testMode(t, &m)
@@ -153,6 +185,7 @@ func testMode(t *testing.T, m *mode) {
 		noneHas(e, m.finalizer)
 	}
 	uninstall(e, manifests)
+	nothingLeft(e)
 	e.fatalIf(exists(t.Context(), stays, true))
 	if len(stays.Finalizers) != 1 || stays.Finalizers[0] != harness.Finalizer {
 		t.Errorf("a claim is left with the finalizers %q", stays.Finalizers)
@@ -195,25 +228,31 @@ func admits(e *env, finalizer string) {
 	}
 }
 
-// installMode does what "kubectl apply -k" does, and checks that it works without warnings.
+// installMode installs as a user does, and returns what is there then.
 func installMode(e *env, m *mode) harness.Manifests {
 	e.Helper()
-	manifests := renderMode(e, m)
-	served := slices.DeleteFunc(slices.Clone(manifests), func(object *unstructured.Unstructured) bool {
-		// Their CRDs come with other software.
-		group := object.GroupVersionKind().Group
-		return group == "cert-manager.io" || group == "monitoring.coreos.com"
-	})
-	warnings, err := harness.Apply(e.Context(), suite.cluster.Config(), served)
+	dir := writeMode(e, m)
+	manifests, err := render(dir)
 	e.fatalIf(err)
-	for _, warning := range warnings {
-		e.Error(warning)
+	serveKinds(e, manifests)
+	kubectl(e, "apply", "-k", dir)
+	if withoutPermission() {
+		_, err := harness.Apply(e.Context(), suite.cluster.Config(), manifests)
+		e.fatalIf(err)
 	}
-	return served
+	return manifests
 }
 
-// renderMode renders a kustomization of the user's own that names an overlay and components.
+// renderMode returns what installMode installs.
 func renderMode(e *env, m *mode) harness.Manifests {
+	e.Helper()
+	manifests, err := render(writeMode(e, m))
+	e.fatalIf(err)
+	return manifests
+}
+
+// writeMode writes a kustomization of the user's own that names an overlay and components, and returns its folder.
+func writeMode(e *env, m *mode) string {
 	e.Helper()
 	root, err := harness.ModuleDir(e.Context())
 	e.fatalIf(err)
@@ -226,9 +265,7 @@ func renderMode(e *env, m *mode) harness.Manifests {
 		kustomization += "- ../../components/" + component + "\n"
 	}
 	e.fatalIf(os.WriteFile(filepath.Join(mine, "kustomization.yaml"), []byte(kustomization), 0o600))
-	manifests, err := harness.Render(mine)
-	e.fatalIf(err)
-	return manifests
+	return mine
 }
 
 // startMode starts the operator as the Deployment does, and as its ServiceAccount.
@@ -277,10 +314,15 @@ func drainFromHost(e *env, m *mode, manifests harness.Manifests, o *harness.Oper
 	}})
 }
 
-// drainInCluster applies the overlay drain and runs its Job, as the Job's ServiceAccount.
-func drainInCluster(e *env, _ *mode, _ harness.Manifests, o *harness.Operator) {
+// drainInCluster applies the overlay drain, or adds the component of that name to one of the user's own, and runs the
+// Job, as the Job's ServiceAccount.
+func drainInCluster(e *env, m *mode, _ harness.Manifests, o *harness.Operator) {
 	e.Helper()
-	manifests := installMode(e, &mode{overlay: "drain"})
+	drain := &mode{overlay: "drain"}
+	if len(m.components) > 0 {
+		drain = &mode{overlay: m.overlay, components: append(slices.Clone(m.components), "drain")}
+	}
+	manifests := installMode(e, drain)
 	var d appsv1.Deployment
 	e.fatalIf(manifests.Decode("Deployment", &d))
 	stopWithDeployment(e, o, &d)

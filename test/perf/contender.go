@@ -62,7 +62,7 @@ func allContenders(binary string, variants []string) []contender {
 		}
 	}
 	const agent = "pvc-protection-operator"
-	all := []contender{
+	all := append(make([]contender, 0, 3+len(variants)), []contender{
 		{upstream, "kube-controller-manager", func(c *cluster.Cluster) *exec.Cmd {
 			return exec.Command(filepath.Join(filepath.Dir(c.Kubectl()), "kube-controller-manager"),
 				"--kubeconfig="+c.Kubeconfig(), "--leader-elect=false", "--secure-port=0",
@@ -73,7 +73,7 @@ func allContenders(binary string, variants []string) []contender {
 		}},
 		{operator, agent, manager()},
 		{floor, "floor", nil},
-	}
+	}...)
 	for _, settings := range variants {
 		all = append(all, contender{operator + " " + settings, agent, manager(strings.Fields(settings)...)})
 	}

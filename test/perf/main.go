@@ -72,10 +72,11 @@ func parse() (*options, error) {
 	fs.StringVar(&o.only, "only", "", "run only the scenarios whose names contain one of these, separated by commas")
 	fs.StringVar(&o.output, "output", "dist/bench", "the folder for results.json")
 	fs.DurationVar(&o.patience, "patience", 10*time.Minute, "how long a contender may take")
-	fs.Func("variant", "run the operator with these flags or variables, such as GOGC=50, too; may be given several times", func(value string) error {
-		o.variants = append(o.variants, value)
-		return nil
-	})
+	fs.Func("variant", "run the operator with these flags or variables, such as GOGC=50, too; may be given several times",
+		func(value string) error {
+			o.variants = append(o.variants, value)
+			return nil
+		})
 	if err := fs.Parse(os.Args[1:]); err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func parse() (*options, error) {
 // selected returns the scenarios that are to run.
 func (o *options) selected() ([]scenario, error) {
 	var selected []scenario
-	var names []string
+	names := make([]string, 0, len(scenarios))
 	for _, s := range scenarios {
 		names = append(names, s.Name)
 		if slices.ContainsFunc(strings.Split(o.only, ","), func(part string) bool { return strings.Contains(s.Name, part) }) {

@@ -57,14 +57,18 @@ func (p *process) cpu() (time.Duration, error) { return cpuOf(p.cmd.Process.Pid)
 
 // stop kills the process and adds what it used to the result.
 func (p *process) stop(r *result) error {
+	// Not that of the process's resource usage, which begins with this process's own.
+	peak, err := peakOf(p.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
 	killed := p.cmd.Process.Kill()
 	_ = p.cmd.Wait() // The error is that it was killed.
 	if killed != nil {
 		return fmt.Errorf("it had ended: %w\n%s", killed, p.output.String())
 	}
-	usage := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	r.set(cpuSeconds, (p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()).Seconds())
-	r.set(peakRSS, float64(usage.Maxrss)/1024)
+	r.set(peakRSS, float64(peak)/(1<<20))
 	return nil
 }
 
@@ -89,4 +93,14 @@ func cpuOf(pid int) (time.Duration, error) {
 	}
 	stat, err := proc.Stat()
 	return time.Duration(stat.CPUTime() * float64(time.Second)), err
+}
+
+// peakOf returns the most memory that a process has had resident, in bytes.
+func peakOf(pid int) (uint64, error) {
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	status, err := proc.NewStatus()
+	return status.VmHWM, err
 }

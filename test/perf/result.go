@@ -51,7 +51,7 @@ const (
 	peakRSS    measure = "peak RSS MiB"
 	// liveLists counts lists of a namespace's pods, however many pages they have.
 	liveLists measure = "live lists"
-	// listMiB is how large they were. Compression is not in it.
+	// listMiB is how large they were on the wire.
 	listMiB   measure = "lists MiB"
 	writes    measure = "writes"
 	conflicts measure = "conflicts"
