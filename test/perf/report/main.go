@@ -62,10 +62,10 @@ type curve struct {
 }
 
 var curves = []curve{
-	{family: "idle", measure: "peak RSS MiB", file: "memory.svg", unit: "pods", per: 1000},
-	{family: "idle", measure: "start s", file: "start.svg", unit: "pods", per: 1000},
-	{family: "backlog", measure: "time s", file: "backlog.svg", unit: "claims and as many other pods", per: 1000},
-	{family: "backlog", measure: "CPU s", file: "backlog-cpu.svg", unit: "claims and as many other pods", per: 1000},
+	{family: "idle", measure: "peak RSS MiB", file: "memory.png", unit: "pods", per: 1000},
+	{family: "idle", measure: "start s", file: "start.png", unit: "pods", per: 1000},
+	{family: "backlog", measure: "time s", file: "backlog.png", unit: "claims and as many other pods", per: 1000},
+	{family: "backlog", measure: "CPU s", file: "backlog-cpu.png", unit: "claims and as many other pods", per: 1000},
 }
 
 var contenders = []string{"upstream", "operator", "floor"}
@@ -84,7 +84,7 @@ func run(folder string) error {
 			return fmt.Errorf("%s: %w", c.file, err)
 		}
 	}
-	return drawRatios(filepath.Join(folder, "ratios.svg"), results)
+	return drawRatios(filepath.Join(folder, "ratios.png"), results)
 }
 
 // medians returns the measure's medians by size.
