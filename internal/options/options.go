@@ -89,9 +89,19 @@ func Parse(program string, args []string) (*Options, error) {
 // bindStandard binds the flags of every kubebuilder project.
 func (o *Options) bindStandard(fs *flag.FlagSet) {
 	fs.BoolVar(&o.Version, "version", false, "Print the version and exit.")
-	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "The address the metrics endpoint binds to. "+
-		"Use :8443 for HTTPS or :8080 for HTTP, or leave as 0 to disable the metrics service.")
-	fs.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "The address the probe endpoint binds to.")
+	o.MetricsAddress = "0"
+	fs.Func("metrics-bind-address", "The address the metrics endpoint binds to. "+
+		"Use :8443 for HTTPS or :8080 for HTTP, or leave as 0 to disable the metrics service. (default 0)",
+		func(value string) error {
+			o.MetricsAddress = value
+			return validateAddress(value)
+		})
+	o.ProbeAddress = ":8081"
+	fs.Func("health-probe-bind-address", "The address the probe endpoint binds to. (default :8081)",
+		func(value string) error {
+			o.ProbeAddress = value
+			return validateAddress(value)
+		})
 	o.PprofAddress = "0"
 	fs.Func("pprof-bind-address", "The address of this machine's loopback interface that profiles are served at, "+
 		"such as 127.0.0.1:6060; 0 disables them. (default 0)", func(value string) error {
@@ -167,14 +177,28 @@ func (o *Options) bindController(fs *flag.FlagSet) {
 		"Keep the condition Unused of bound claims, which tells whether and since when no pod refers to them.")
 }
 
-// validatePprofAddress returns an error unless the address is one that only this
-// machine reaches: profiles tell everything about a process to anybody who asks.
-func validatePprofAddress(address string) error {
+// validateAddress returns an error unless a server can be told to listen at the
+// address: a port that is no number would else be found out only after the start.
+func validateAddress(address string) error {
 	if address == "0" {
 		return nil
 	}
-	host, port, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err != nil || port == "" || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return errors.New("must be 0, which turns it off, or HOST:PORT, of which the host may be empty, such as :8443")
+	}
+	return nil
+}
+
+// validatePprofAddress returns an error unless the address is one that only this
+// machine reaches: profiles tell everything about a process to anybody who asks.
+func validatePprofAddress(address string) error {
+	host, _, _ := net.SplitHostPort(address) // validateAddress returns its error
+	ip := net.ParseIP(host)
+	if validateAddress(address) != nil || address != "0" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return errors.New("must be 0 or an address of the loopback interface, such as 127.0.0.1:6060")
 	}
 	return nil
